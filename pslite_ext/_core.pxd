@@ -54,7 +54,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_outside(int*)
     int mercury_came_late()
     int mercury_next_to_let_in(int*)
-    void mercury_say_admission(int, int)
+    void mercury_say_admission(int, int, int)
     int mercury_wait_admission(int, int, int, int) nogil
     void mercury_do_without(int, const char*)
     const char* mercury_standing()

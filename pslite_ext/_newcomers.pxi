@@ -27,7 +27,7 @@ def next_to_let_in():
 
 
 def say_admission(newcomer, admission):
-    mercury_say_admission(newcomer[0], ADMISSIONS.index(admission))
+    mercury_say_admission(newcomer[0], newcomer[1], ADMISSIONS.index(admission))
 
 
 def wait_admission(newcomer, admission, within_s=inf):

@@ -37,8 +37,8 @@ class JobWatch:
         journal: Path | None = None,
     ) -> None:
         """`least_workers`: with which the job goes on; 0: only with all of them. `replace`: how
-        often workers and servers are started again in the places of those that are lost. `journal`: by which
-        another scheduler goes on if the first one is lost."""
+        often workers and servers are started again that are lost. `journal`: by which another
+        scheduler goes on if the first one is."""
         self._log_dir = log_dir
         self._journal = journal
         self._replace, self._replaced = replace, 0

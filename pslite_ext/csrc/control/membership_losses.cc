@@ -87,6 +87,9 @@ bool SchedulerMembership::HasPlace(const Member& member) const {
 
 Actions SchedulerMembership::DoWithout(int node, const Status& how) {
   if (state_ != State::kRunning || heard_ms_.count(node) == 0) return {};
+  // A server that is in has been agreed to meanwhile, by whose slots it has.
+  const bool refused = RoleOf(node) == Role::kServer && how.code() == Code::kClosed;
+  if (refused && !roster_.IsNew(node)) return {};
   return roster_.CanLose({node}) ? Lose({node}, how) : Fail(how);
 }
 

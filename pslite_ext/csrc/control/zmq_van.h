@@ -119,6 +119,7 @@ class ZmqVan : public ps::Van {
   void GoOnWith(int least, bool servers_may_go, int places) {
     if (scheduler_membership_) scheduler_membership_->GoOnWith(least, servers_may_go, places);
     if (node_membership_ && least != 0) node_membership_->GoOnAlone();
+    places_ = std::max(places, options_.workers);
   }
   // Of a server: all workers have left. If the scheduler is lost, nobody else says that it is over.
   void NoMoreWork();
@@ -226,6 +227,7 @@ class ZmqVan : public ps::Van {
   void OnGuestEvent(int guest, int event, int64_t now_ms);
   void OnRegistration(const ps::Message& message, int64_t now_ms);
   void OnAssigned(const ps::Message& message, int64_t now_ms);
+  bool MayBe(int node) const;
   static ps::Meta AdmissionOf(const Member& member, Admission admission, uint64_t generation);
   void OnAdmission(const ps::Message& message);
   void MakeRoomFor(const Member& member, uint64_t generation);
@@ -239,6 +241,7 @@ class ZmqVan : public ps::Van {
   void OnReport(const ps::Message& message, const Status& status, int64_t now_ms);
   void OnFinished(const ps::Message& message, int64_t now_ms);
   void OnLoss(int node, const Status& why);
+  void OnToldLoss(int node, const Status& why, uint64_t generation);
   void EndIfAlone();
   Status Begin();
   void WriteDown();
@@ -302,7 +305,9 @@ class ZmqVan : public ps::Van {
   std::set<int> departed_;            // that have left in good order
   int my_id_ = kNoNode;
   bool newcomer_ = false;
+  int places_ = 0;  // for workers
   uint64_t generation_ = 1, change_ = 1, began_with_ = 1;
+  std::map<int, uint64_t> changed_;  // by node: when it was last lost, or came in
   bool no_more_work_ = false, failed_elsewhere_ = false;
   std::map<int, uint8_t> finished_;  // workers, as a server knows, and which in their places
   bool at_barrier_ = false;          // of a worker

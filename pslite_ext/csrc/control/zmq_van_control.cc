@@ -237,8 +237,8 @@ void ZmqVan::OnTerminate(const ps::Message& message, int64_t now_ms) {
   }
   if (message.meta.sender != kSchedulerId) return Refuse("only the scheduler ends the job");
   if (message.meta.option == kGoesOn && message.meta.control.node.size() == 1) {
-    Begins(message.meta.recv_key);
-    return OnLoss(message.meta.control.node[0].id, status);
+    if (!MayBe(message.meta.control.node[0].id)) return Refuse("it speaks of no node of the job");
+    return OnToldLoss(message.meta.control.node[0].id, status, message.meta.recv_key);
   }
   for (const ps::Node& node : message.meta.control.node) {
     if (status.ok()) {

@@ -1,5 +1,6 @@
 // Nodes that are lost: what a node reports, and what it hears of those without which the job goes
 // on. Runs on the I/O thread; see zmq_van.h.
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -126,6 +127,21 @@ void ZmqVan::CountFound(int node) {
   for (int group = 1; group < 8; ++group) {
     if ((group & GroupOf(node)) != 0) --lost_count_[static_cast<size_t>(group)];
   }
+}
+
+// A server may have been in since it was lost before, without this node's having heard it.
+void ZmqVan::OnToldLoss(int node, const Status& why, uint64_t generation) {
+  Begins(generation);
+  uint64_t& changed = changed_[node];
+  if (RoleOf(node) == Role::kServer && generation > std::max(changed, began_with_)) {
+    Member member;
+    member.role = Role::kServer;
+    member.id = node;
+    CountFound(node);
+    observer_->OnAdmission(member, Admission::kIn);
+  }
+  changed = std::max(changed, generation);
+  OnLoss(node, why);
 }
 
 void ZmqVan::OnLoss(int node, const Status& why) {

@@ -23,6 +23,11 @@ void ZmqVan::SayAdmission(int node, uint8_t entry, Admission admission) {
   Post(std::move(item));
 }
 
+bool ZmqVan::MayBe(int node) const {
+  const int places = RoleOf(node) == Role::kServer ? options_.servers : places_;
+  return RoleOf(node) != Role::kScheduler && RankOf(node) >= 0 && RankOf(node) < places;
+}
+
 ps::Meta ZmqVan::AdmissionOf(const Member& member, Admission admission, uint64_t generation) {
   ps::Meta meta;
   meta.recv_key = generation;
@@ -45,9 +50,13 @@ void ZmqVan::OnAdmission(const ps::Message& message) {
     return CarryOut(scheduler_membership_->Admits(message.meta.sender, node.id, admission));
   }
   if (message.meta.sender != kSchedulerId) return;
+  if (!MayBe(node.id) || message.meta.recv_key == 0) {
+    return Refuse("it speaks of a node for which there is no place");
+  }
   const Member member = ToMember(node, 0, node.id);
   const bool before = admission == Admission::kIn && message.meta.recv_key <= began_with_;
   if (before || !node_membership_->IsNews(member, admission)) return;
+  if (admission == Admission::kIn) changed_[node.id] = message.meta.recv_key;
   // A worker that comes hears of others that came before it only once they go on.
   if (node.id != my_id_) MakeRoomFor(member, message.meta.recv_key);
   Begins(message.meta.recv_key);

@@ -126,6 +126,7 @@ Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
 }
 
 void Agreement::Release(uint64_t subject, std::vector<Verdict>* verdicts) {
+  if (subjects_.size() >= kSubjectsMax && subjects_.count(subject) == 0) return;
   ClaimState& its = subjects_[subject];
   Agree(&its, verdicts);
   its = ClaimState();

@@ -397,6 +397,8 @@ void Aggregator::EndFirst(SummedTensor* tensor, uint64_t mine, int worker) {
   Slot& slot = tensor->slots[mine];
   slot.sum.Begin(static_cast<size_t>(worker));
   slot.giver = -1;
+  slot.is_first = true;
+  slot.fetched = false;
   SayTaken(tensor, mine, worker, 0);
   GiveWaiting(tensor, mine);
 }

@@ -113,8 +113,14 @@ class Aggregator : public Endpoint, public HostSums {
   void Expect(int worker);
   Status LetIn(int worker, int lane);
   void Release(uint64_t key);
-  // A tensor of which something is here that no worker has; empty: there is none.
-  std::string OnlyHere() const;
+  // A tensor of which something is here that no worker has; empty: there is none. Whether that
+  // stays so, or only until it has been fetched.
+  struct Held {
+    std::string tensor;
+    bool for_good = false;
+    bool fetched = false;  // others were, and may be on their way
+  };
+  Held OnlyHere() const;
   // How large packets to a worker are at most; 0: as large as they can be.
   void SetPacketBytes(int worker, uint64_t bytes);
 

@@ -42,6 +42,7 @@ void Aggregator::SlotComplete(SummedTensor* tensor, uint64_t mine) {
   }
   if (!status.ok()) return FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
   slot.workers = slot.complete;
+  slot.is_first = false;
   slot.begun = slot.complete = slot.out = slot.in = 0;
   slot.in_from_afar = false;
   const uint32_t answered = std::exchange(slot.answerable, 0);
@@ -116,8 +117,7 @@ void Aggregator::Queue(int worker, int32_t priority, Ready ready) {
 // As the number by which it asks says, or plain.
 void Aggregator::GiveValue(SummedTensor* tensor, uint64_t mine, int worker, int32_t priority) {
   if (!tensor->failed.ok()) return;
-  Slot& slot = tensor->slots[mine];
-  slot.fetched = slot.fetched || !peers_[static_cast<size_t>(worker)]->is_new;
+  const Slot& slot = tensor->slots[mine];
   const auto w = static_cast<size_t>(worker);
   const Named& named = peers_[w]->tensors[static_cast<size_t>(tensor->number_of[w])];
   Block value = slot.sum.value();
@@ -221,7 +221,11 @@ bool Aggregator::NextRows(const Peer& peer, int worker, Ready* ready, int64_t no
 
 // All that is ready of it: the worker may send its next copy of that slot.
 void Aggregator::Sent(const Ready& ready, int worker) {
-  if (ready.fetched) return;
+  if (ready.fetched) {
+    Slot& slot = ready.tensor->slots[ready.mine];
+    slot.fetched = slot.fetched || !peers_[static_cast<size_t>(worker)]->is_new;
+    return;
+  }
   SlotProgress& progress = ready.tensor->progress;
   uint32_t& its = progress.Of(ready.mine, static_cast<size_t>(worker));
   if (its == SlotProgress::kOwed) its = 0;

@@ -16,17 +16,18 @@
 namespace mercury {
 
 // Workers keep dense sums, and values that they have fetched; not rows.
-std::string Aggregator::OnlyHere() const {
+Aggregator::Held Aggregator::OnlyHere() const {
   const std::lock_guard<std::mutex> lock(mutex_);
+  Held held;
   for (const auto& [key, tensor] : tensors_) {
     if (!tensor->failed.ok()) continue;
-    const bool only = tensor->rows() ||
-                      std::any_of(tensor->slots.begin(), tensor->slots.end(), [](const Slot& slot) {
-                        return slot.round == 0 && !slot.fetched && slot.sum.value() != nullptr;
-                      });
-    if (only) return tensor->declared.name;
+    if (tensor->rows()) return {tensor->declared.name, true, false};
+    for (const Slot& slot : tensor->slots) {
+      if (slot.is_first && !slot.fetched) held.tensor = tensor->declared.name;
+      held.fetched = held.fetched || (slot.is_first && slot.fetched);
+    }
   }
-  return {};
+  return held;
 }
 
 bool Aggregator::Stands(const SummedTensor& tensor, uint64_t mine) {

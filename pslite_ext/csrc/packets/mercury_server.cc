@@ -39,13 +39,21 @@ Status MercuryServer::Start(const MercuryOptions& options, const std::map<int, u
     }
     LaneEvents events;
     events.lost = [this, i](int peer, const Status& status) {
-      if (peer < 0 || IsMissed(peer)) {
-        return events_.lost(peer < 0 ? peer : WorkerOf(peer), status);
+      if (peer < 0) return events_.lost(peer, status);
+      const std::shared_ptr<Shard> shard = ShardOf(peer);
+      if (status.code() != Code::kPeerLost || IsMissed(*shard)) {
+        events_.lost(WorkerOf(peer), status);
+      } else {
+        lanes_[0]->Post([this, shard, peer, i] { LinkGone(shard.get(), peer, i); });
       }
-      lanes_[0]->Post([this, peer, i] { LinkGone(peer, i); });
     };
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
-    if (i == 0) events.tick = [this](int64_t now_us) { CheckAlone(now_us); };
+    if (i == 0) {
+      events.tick = [this](int64_t now_us) {
+        AnswerThoseThatCome(now_us);
+        CheckAlone(now_us);
+      };
+    }
     LinkOptions link = options_.link();
     link.lends = lends_;
     link.first_peer = options_.rank % options_.workers;
@@ -212,9 +220,14 @@ void MercuryServer::TakeEarly() {
 void MercuryServer::Take(const Terms& theirs, TcpSocket socket) {
   const auto worker = static_cast<int>(theirs.worker), server = static_cast<int>(theirs.server);
   const int lane = theirs.lane;
-  if (theirs.generation > generation_ || ComesEarly(theirs)) {
-    return early_.push_back({theirs, std::move(socket)});
-  }
+  const auto waits = [&] {
+    early_.remove_if([&theirs](const Early& early) {  // it has heard more since
+      return early.theirs.worker == theirs.worker && early.theirs.server == theirs.server &&
+             early.theirs.lane == theirs.lane;
+    });
+    early_.push_back({theirs, std::move(socket)});
+  };
+  if (theirs.generation > generation_ || ComesEarly(theirs)) return waits();
   if (dropped_.count(worker) != 0 || theirs.entry != entries_[worker]) {
     return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
   }
@@ -222,13 +235,12 @@ void MercuryServer::Take(const Terms& theirs, TcpSocket socket) {
     return each->server == server && each->here();
   });
   // It has not heard yet that the slots have moved on.
-  if (shard == shards_.end() || theirs.generation < (*shard)->since) {
-    return early_.push_back({theirs, std::move(socket)});
-  }
+  if (shard == shards_.end() || theirs.generation < (*shard)->since) return waits();
   const int peer = static_cast<int>(shard - shards_.begin()) * options_.workers + worker;
   if (!taken_.emplace(peer, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
   }
+  gone_.erase({peer, lane});
   Lane* to = lanes_[static_cast<size_t>(lane)].get();
   if (lane == 0) return to->AddLink(std::move(socket), peer);
   auto moved = std::make_shared<TcpSocket>(std::move(socket));

@@ -55,9 +55,11 @@ class MercuryServer {
   void Yield(int server, uint64_t generation);
   // The last generation that this server has heard of: workers may have heard of later ones.
   void Hears(uint64_t generation);
-  // Another comes in the place of one that was lost: says whether it may have slots that are summed
-  // here. From then on, workers that leave those are not missed. Until NoLongerComes.
-  void Comes(int server, std::function<void(const Status& may)> says);
+  // Another comes in the place of one that was lost: says whether it may have the slots of those
+  // servers, as far as they are here, within a second or two if so. From then on, workers that
+  // leave what is here of lost servers are not missed. Until NoLongerComes.
+  using Says = std::function<void(const Status& may)>;
+  void Comes(int server, const std::set<int>& shards, Says says);
   void NoLongerComes(int server);
   // A newcomer has the worker's place, which so many have had before; it is in.
   void Expect(int worker, uint8_t entry);
@@ -75,6 +77,13 @@ class MercuryServer {
     uint64_t since = 0;                      // generation
     bool here() const { return aggregator != nullptr && !given; }
   };
+  // Of a server that comes.
+  struct Coming {
+    std::set<int> shards;
+    Says says;  // null: it has been told
+    int64_t since_us = 0;
+    int64_t free_since_us = 0;  // when nothing was only here any more; 0: something is
+  };
   // Who has come for slots that this server does not have yet.
   struct Early {
     Terms theirs;
@@ -86,8 +95,10 @@ class MercuryServer {
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
   void Begin(int server, uint64_t generation);
   Shard* Here(int server) const;
-  bool IsMissed(int peer);
-  void LinkGone(int peer, int lane);
+  std::shared_ptr<Shard> ShardOf(int peer);
+  bool IsMissed(const Shard& shard) const;
+  void LinkGone(const Shard* shard, int peer, int lane);
+  void AnswerThoseThatCome(int64_t now_us);
   void CheckAlone(int64_t now_us);
   void ForgetThoseGiven();
   void Forget(size_t number);
@@ -115,7 +126,7 @@ class MercuryServer {
   // Of the first lane's thread:
   std::set<std::pair<int, int>> taken_;  // link and lane
   std::set<std::pair<int, int>> gone_;   // of these, that have ended since
-  std::set<int> coming_;                 // servers
+  std::map<int, Coming> coming_;         // servers
   uint64_t generation_ = 0;
   bool is_in_ = true, is_alone_ = false;
   int64_t waits_since_us_ = 0;      // for workers, without a scheduler

@@ -10,6 +10,11 @@
 #include "packets/mercury_server.h"
 
 namespace mercury {
+namespace {
+
+constexpr int64_t kGivesWithinUs = 60000000, kArrivesWithinUs = 500000;
+
+}  // namespace
 
 void MercuryServer::Adopt(int server, uint64_t generation) {
   lanes_[0]->Post([this, server, generation] {
@@ -94,22 +99,36 @@ void MercuryServer::CheckAlone(int64_t now_us) {
   events_.lost(-1, Status::PeerLost("the scheduler was lost while it was let in" + missing));
 }
 
-void MercuryServer::Comes(int server, std::function<void(const Status& may)> says) {
-  lanes_[0]->Post([this, server, says = std::move(says)] {
-    std::string only;
-    for (const auto& shard : shards_) {
-      const bool adopted = shard->server != options_.rank && shard->here();
-      if (adopted && only.empty()) only = shard->aggregator->OnlyHere();
-    }
-    if (!only.empty()) {
-      return says(Status::Closed("tensor '" + only + "' is on " +
-                                 NodeName(Role::kServer, options_.rank) +
-                                 " alone, which does its work, and cannot be given"));
-    }
-    coming_.insert(server);
+void MercuryServer::Comes(int server, const std::set<int>& shards, Says says) {
+  lanes_[0]->Post([this, server, shards, says = std::move(says)] {
+    coming_[server] = {shards, says, NowUs(), 0};
     some_come_ = true;
-    says(Status::Ok());
+    AnswerThoseThatCome(NowUs());
   });
+}
+
+// Once nothing is only here, nor on its way to the first worker that has fetched it. What is given
+// to a newcomer is only here until that one has it; it may take its time.
+void MercuryServer::AnswerThoseThatCome(int64_t now_us) {
+  for (auto& [server, its] : coming_) {
+    if (its.says == nullptr) continue;
+    Aggregator::Held held;
+    for (const auto& shard : shards_) {
+      const bool would_go = shard->here() && its.shards.count(shard->server) != 0;
+      if (would_go && held.tensor.empty()) held = shard->aggregator->OnlyHere();
+    }
+    const bool late = now_us - its.since_us >= kGivesWithinUs && new_.empty();
+    if (!held.tensor.empty()) its.free_since_us = 0;
+    if (held.for_good || (late && !held.tensor.empty())) {
+      std::exchange(its.says, nullptr)(Status::Closed(
+          "tensor '" + held.tensor + "' is on " + NodeName(Role::kServer, options_.rank) +
+          " alone, which does its work, and cannot be given"));
+    } else if (held.tensor.empty()) {
+      if (its.free_since_us == 0) its.free_since_us = now_us;
+      const bool arrived = !held.fetched || now_us - its.free_since_us >= kArrivesWithinUs;
+      if (arrived) std::exchange(its.says, nullptr)(Status::Ok());
+    }
+  }
 }
 
 void MercuryServer::NoLongerComes(int server) {
@@ -128,15 +147,19 @@ void MercuryServer::Yield(int server, uint64_t generation) {
   });
 }
 
+std::shared_ptr<MercuryServer::Shard> MercuryServer::ShardOf(int peer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return shards_[static_cast<size_t>(peer / options_.workers)];
+}
+
 // Whether a link that ends says that a worker is lost: not where it may have left for the server
 // that has the slots now, or soon.
-bool MercuryServer::IsMissed(int peer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const Shard& shard = *shards_[static_cast<size_t>(peer / options_.workers)];
+bool MercuryServer::IsMissed(const Shard& shard) const {
   return !shard.given && (shard.server == options_.rank || !some_come_);
 }
 
-void MercuryServer::LinkGone(int peer, int lane) {
+void MercuryServer::LinkGone(const Shard* shard, int peer, int lane) {
+  if (shards_[static_cast<size_t>(peer / options_.workers)].get() != shard) return;
   gone_.emplace(peer, lane);
   ForgetThoseGiven();
 }

@@ -19,8 +19,10 @@ void MercuryServer::Expect(int worker, uint8_t entry) {
     failed_.erase(worker);
     let_in_.erase(worker);
     entries_[worker] = entry;
-    for (auto it = taken_.begin(); it != taken_.end();) {
-      it = WorkerOf(it->first) == worker ? taken_.erase(it) : std::next(it);
+    for (std::set<std::pair<int, int>>* links : {&taken_, &gone_}) {
+      for (auto it = links->begin(); it != links->end();) {
+        it = WorkerOf(it->first) == worker ? links->erase(it) : std::next(it);
+      }
     }
     for (const auto& shard : shards_) {
       if (shard->aggregator != nullptr) shard->aggregator->Expect(worker);

@@ -163,10 +163,14 @@ void MercuryVan::OnAdmission(const Member& newcomer, Admission admission) {
 void MercuryVan::OnServer(const Member& newcomer, Admission admission) {
   const int rank = RankOf(newcomer.id);
   if (admission == Admission::kComes && server_ready_) {
-    server_->Comes(rank, [this, id = newcomer.id, entry = newcomer.entry](const Status& may) {
-      if (may.ok()) return SayAdmission(id, entry, Admission::kTakes);
-      Report(id, may);
-    });
+    ShardHomes with_it = homes_;
+    std::set<int> shards;
+    for (const int shard : with_it.Find(rank)) shards.insert(shard);
+    server_->Comes(rank, shards,
+                   [this, id = newcomer.id, entry = newcomer.entry](const Status& may) {
+                     if (may.ok()) return SayAdmission(id, entry, Admission::kTakes);
+                     Report(id, may);
+                   });
   }
   if (admission != Admission::kIn) return;
   Move(homes_.Find(rank));

@@ -49,7 +49,8 @@ struct Aggregator::Slot {
   int64_t summed_us = 0;         // when the sum before was made; 0: there was none
   int giver = -1;                // whose first value is under way; -1: nobody's
   uint32_t given = 0;            // elements of it
-  bool fetched = false;          // the first value is: who has fetched it can give it
+  bool is_first = false;         // the value is a first value, no sum
+  bool fetched = false;          // and has been: who has fetched it can give it
 };
 
 struct Aggregator::SummedTensor {

@@ -82,7 +82,7 @@ int mercury_came_late(void);
 /* Whom this worker is to let in; -1: nobody, now. */
 int mercury_next_to_let_in(int* entry);
 /* `admission` as control/membership.h has it. */
-void mercury_say_admission(int rank, int admission);
+void mercury_say_admission(int rank, int entry, int admission);
 int mercury_wait_admission(int rank, int entry, int admission, int slice_ms);
 /* The job goes on without the newcomer, for `why`. */
 void mercury_do_without(int rank, const char* why);

@@ -22,8 +22,8 @@ int mercury_next_to_let_in(int* entry) {
   return newcomer.rank;
 }
 
-void mercury_say_admission(int rank, int admission) {
-  Node::Get().SayAdmission(rank, static_cast<Admission>(admission));
+void mercury_say_admission(int rank, int entry, int admission) {
+  Node::Get().SayAdmission({rank, entry}, static_cast<Admission>(admission));
 }
 
 int mercury_wait_admission(int rank, int entry, int admission, int slice_ms) {

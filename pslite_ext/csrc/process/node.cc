@@ -333,7 +333,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury.numbers = options_.classic.numbers = &numbers_;
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {
-        if (worker >= options_.van.workers) return;  // a server that cannot count
+        if (worker >= options_.mercury.workers) return;  // a server that cannot count
         van_->Report(
             NodeId(Role::kWorker, worker),
             Status::Timeout(NodeName(id_.load()) + " gives up (MERCURY_STALL_TIMEOUT_S): " + line));

@@ -73,7 +73,7 @@ class Node : public VanObserver {
   int entry() const { return options_.mercury.entry; }
   // Whom this worker is to let in; rank -1: nobody, now.
   Newcomer NextToLetIn();
-  void SayAdmission(int newcomer, Admission admission);
+  void SayAdmission(const Newcomer& newcomer, Admission admission);
   // kPeerLost: the newcomer is gone.
   bool WaitAdmission(const Newcomer& newcomer, Admission admission, int slice_ms, Status* status);
   // The job goes on without that newcomer.

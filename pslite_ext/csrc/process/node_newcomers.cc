@@ -22,14 +22,10 @@ Newcomer Node::NextToLetIn() {
   return {ready, ready < 0 ? 0 : int{present_.EntryOf(ready)}};
 }
 
-void Node::SayAdmission(int newcomer, Admission admission) {
+void Node::SayAdmission(const Newcomer& newcomer, Admission admission) {
   if (van_ == nullptr) return;
-  uint8_t entry = options_.mercury.entry;
-  if (newcomer != rank()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    entry = present_.EntryOf(newcomer);
-  }
-  van_->SayAdmission(NodeId(Role::kWorker, newcomer), entry, admission);
+  const auto entry = static_cast<uint8_t>(newcomer.entry);
+  van_->SayAdmission(NodeId(Role::kWorker, newcomer.rank), entry, admission);
 }
 
 // Without a scheduler nobody says how far others are. Who has let one in cannot go on then: servers

@@ -100,7 +100,7 @@ TEST(both_sides_know_the_job) {
 // These lengths and beginnings are the protocol: whoever changes them makes a new version of it.
 TEST(golden_bytes_of_the_messages) {
   const Outcome o = Shake({});
-  const std::string prefix("MRCC\x05\x00", 6), zero(2, '\0');
+  const std::string prefix("MRCC\x06\x00", 6), zero(2, '\0');
   CHECK_EQ(o.challenge.size(), size_t{56});
   CHECK_EQ(o.hello.size(), size_t{72});
   CHECK_EQ(o.welcome.size(), size_t{40});
@@ -121,7 +121,7 @@ TEST(without_the_token_there_is_no_answer) {
   // And who only seems to be the host has nothing to answer with.
   const Change forged = [](std::string* welcome) {
     welcome->assign(kDoorWelcomeBytes, 'x');
-    welcome->replace(0, 8, std::string("MRCC\x05\0\0\0", 8));
+    welcome->replace(0, 8, std::string("MRCC\x06\0\0\0", 8));
   };
   const Outcome host = Shake({}, 1000, nullptr, nullptr, forged);
   CHECK_TRUE(Says(host.guest, "does not know the job token") && !host.guest_done);

@@ -54,7 +54,7 @@ TEST(round_trip) {
 TEST(golden_bytes) {
   const auto frame = Frame(HmacKey("token"), Sample(), "meta");
   CHECK_EQ(mercury::testing::Hex(frame.data(), 48), std::string("4d505331"
-                                                                "0500"
+                                                                "0600"
                                                                 "0210"
                                                                 "09000000"
                                                                 "08000000"

@@ -55,6 +55,14 @@ struct Process {
   std::map<int, Member> servers;  // by rank: who is there, or was last, as far as it knows
   std::set<int> lost, departed;   // nodes
   uint64_t began_with = 1;
+  std::map<int, uint64_t> changed;  // by node: when it was last lost, or came in
+  // Whether a server had been in since it was lost before.
+  bool WasIn(int node, uint64_t at) {
+    uint64_t& last = changed[node];
+    const bool was_in = RoleOf(node) == Role::kServer && at > std::max(last, began_with);
+    last = std::max(last, at);
+    return was_in;
+  }
   uint64_t generation = 1, change = 1;  // the last that it has heard of; that of what it hears now
   void Begins(uint64_t number) {
     change = number;

@@ -248,9 +248,8 @@ class WholeJob : private NodeHearings {
     }
   }
   void HearRelease(const Node& node, uint64_t releases) override {
-    const Worker worker = AsWorker(node);
-    worker->passed = releases;
-    if (worker->at_barrier) Leave(worker);
+    AsWorker(node)->passed = releases;
+    if (AsWorker(node)->at_barrier) Leave(AsWorker(node));
   }
   void HearDeparture(const Node& node, int departed) override {
     node->departed.insert(departed);
@@ -271,6 +270,13 @@ class WholeJob : private NodeHearings {
   void HearLoss(const Node& node, int lost, const Status& why, uint64_t generation) override {
     if (lost == node->id()) return Fail(node, why, false);
     node->Begins(generation);
+    if (node->WasIn(lost, generation)) {
+      node->lost.erase(lost);
+      for (const int shard : node->homes.Find(RankOf(lost))) Move(node, shard);
+    }
+    Lose(node, lost);
+  }
+  void Lose(const Node& node, int lost) {
     if (!node->lost.insert(lost).second) return;
     node->reported.erase(lost);
     const Worker worker = AsWorker(node);
@@ -292,9 +298,7 @@ class WholeJob : private NodeHearings {
     if (newcomer.role == Role::kServer) return HearServer(node, newcomer, admission, generation);
     const auto known = node->entries.find(rank);
     if (known == node->entries.end() || known->second != newcomer.entry) {
-      const bool had = known != node->entries.end() || rank < options_.workers;
-      const Status why = Status::PeerLost("another has its place");
-      if (had) HearLoss(node, newcomer.id, why, generation - 1);
+      if (known != node->entries.end() || rank < options_.workers) Lose(node, newcomer.id);
       node->lost.erase(newcomer.id);
       node->reported.erase(newcomer.id);
     }
@@ -315,26 +319,24 @@ class WholeJob : private NodeHearings {
                   uint64_t generation) {
     const int rank = RankOf(newcomer.id);
     const auto known = node->servers.find(rank);
-    if (node->id() != newcomer.id &&
-        (known == node->servers.end() || known->second.entry != newcomer.entry)) {
-      const bool had = known != node->servers.end();
-      const Status why = Status::PeerLost("another has its place");
-      if (had) HearLoss(node, newcomer.id, why, generation - 1);
+    node->Begins(generation);
+    const bool had = known != node->servers.end();
+    if (node->id() != newcomer.id && !(had && known->second.entry == newcomer.entry)) {
+      if (had) Lose(node, newcomer.id);
       node->lost.erase(newcomer.id);
       node->reported.erase(newcomer.id);
       node->servers[rank] = newcomer;
     }
-    node->Begins(generation);
     const Server serves = AsServer(node);
     if (admission == Admission::kComes && serves != nullptr) {
       serves->coming.insert(rank);
       says_.OfNewcomer(node, newcomer, Admission::kTakes);
     }
     if (admission != Admission::kIn) return;
+    node->changed[newcomer.id] = generation;
     for (const int shard : node->homes.Find(rank)) Move(node, shard);
-    if (serves == nullptr) return;
-    serves->coming.erase(rank);
-    if (rank == serves->rank) serves->in = true;
+    if (serves != nullptr) serves->coming.erase(rank);
+    if (node->id() == newcomer.id) serves->in = true;
   }
   void HearTable(const Node& node, const Table& table) override {
     node->membership.Assigned(NowMs());
