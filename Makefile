@@ -131,8 +131,9 @@ test: test-cpp test-sanitize test-python test-lab  ## all tests: C++ (plain and 
 test-python: setup $(STOCK)/.ready
 	$(BIN)/python -m pytest -n 3 --dist loadgroup tests --ignore tests/lab
 
+LAB_WORKERS ?= 2
 test-lab: setup $(STOCK)/.ready  # beds of their own; they mostly wait for their links
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/lab
+	$(BIN)/python -m pytest -n $(LAB_WORKERS) --dist loadgroup tests/lab
 
 lint: lint-python lint-cpp  ## ruff, mypy --strict, clang-format, clang-tidy, patches, tidiness
 	$(PYTHON) scripts/patches.py check

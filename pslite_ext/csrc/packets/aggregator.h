@@ -119,6 +119,11 @@ class Aggregator : public Endpoint, public HostSums {
     std::string tensor;
     bool for_good = false;
     bool fetched = false;  // others were, and may be on their way
+    void Add(const Held& other) {
+      if (tensor.empty() || other.for_good) tensor = other.tensor;
+      for_good = for_good || other.for_good;
+      fetched = fetched || other.fetched;
+    }
   };
   Held OnlyHere() const;
   // How large packets to a worker are at most; 0: as large as they can be.

@@ -12,7 +12,8 @@
 namespace mercury {
 namespace {
 
-constexpr int64_t kGivesWithinUs = 60000000, kArrivesWithinUs = 500000;
+constexpr int64_t kGivesWithinUs = 60000000;  // what is only here
+constexpr int64_t kArrivesWithinUs = 500000;  // what has been sent
 
 }  // namespace
 
@@ -115,7 +116,7 @@ void MercuryServer::AnswerThoseThatCome(int64_t now_us) {
     Aggregator::Held held;
     for (const auto& shard : shards_) {
       const bool would_go = shard->here() && its.shards.count(shard->server) != 0;
-      if (would_go && held.tensor.empty()) held = shard->aggregator->OnlyHere();
+      if (would_go) held.Add(shard->aggregator->OnlyHere());
     }
     const bool late = now_us - its.since_us >= kGivesWithinUs && new_.empty();
     if (!held.tensor.empty()) its.free_since_us = 0;
