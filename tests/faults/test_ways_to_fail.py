@@ -26,8 +26,8 @@ def test_python_that_stands_still_is_not_missed(tmp_path: Path) -> None:
 
 
 def test_python_that_stands_still_for_too_long_is(tmp_path: Path) -> None:
-    stall = {"MERCURY_STALL_WARN_S": "1", "MERCURY_STALL_TIMEOUT_S": "1"}
-    with training(tmp_path, 3, WAYS="1=4", **stall) as job:
+    stall = {"MERCURY_STALL_WARN_S": "1", "MERCURY_STALL_TIMEOUT_S": "3"}
+    with training(tmp_path, 3, WAYS="1=7", **stall) as job:
         others_end(job, tmp_path, [job.workers[1]], 2)
         job.wait_until("it has heard", lambda: job.workers[1].code is not None)
         assert job.workers[1].code != 0, job.report()
