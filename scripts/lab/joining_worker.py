@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from pslite_ext.command_line import Parser
-from pslite_ext.launch.join import JOINS
+from pslite_ext.launch.join import JOINS, SERVES
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import ROOT, SERVES, environment, place
+from scripts.lab.systems.job import ROOT, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
 WORKERS = 3

@@ -31,12 +31,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pslite_ext.command_line import Parser
+from pslite_ext.launch.join import SERVES
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.joining_worker import SCRIPT
 from scripts.lab.lost_nodes import STEPS, TENSORS, WORKERS, WORKLOADS, Job, Loss, lose, measured
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import NAMED, ROOT, SERVES, environment, place
+from scripts.lab.systems.job import NAMED, ROOT, environment, place
 from scripts.lab.systems.peers import TORCHFT, PeerMissing, peer_python
 from scripts.lab.workloads.timed_steps import BEGUN_AFTER
 

@@ -19,10 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pslite_ext.command_line import Parser
+from pslite_ext.launch.join import SERVES
 from scripts.lab.bed.bed import Bed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.program import run_program
-from scripts.lab.systems.job import ROOT, SERVES, environment, place
+from scripts.lab.systems.job import ROOT, environment, place
 from scripts.lab.systems.peers import PeerMissing, peer_python
 
 WORKLOADS = ROOT / "scripts" / "lab" / "workloads"

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pslite_ext.command_line import Parser
-from pslite_ext.job import serving
-from pslite_ext.launch.join import JOINS
+from pslite_ext.launch.join import JOINS, SERVES
 from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import Bed, LoopbackBed
 from scripts.lab.bed.namespaces import LabError, privilege_missing
@@ -30,7 +29,6 @@ from scripts.lab.program import run_program
 from scripts.lab.systems.job import ROOT, environment, place
 
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
-SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
 WORKERS, SERVERS, PLACES = 4, 4, 7
 STATE_MB, GRADIENTS_MB, COMPUTES_S = 5.0, 2.0, 0.05
 SILENCE_S, STALL_S, PAUSE_S = 4.0, 8, 1.5

@@ -126,12 +126,8 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
       return SayIfFailed();
     }
     shard->clerk->Departed(worker);
-    out_.insert(worker);
-    new_.erase(worker);
-    let_in_.erase(worker);
     if (events_.finished) events_.finished(worker, entries_[worker]);
-    ForgetWhereItHasNotCome(worker);
-    SayIfAllAreOut();
+    HasLeft(worker);
     lanes_[0]->Post([this] { ForgetThoseGiven(); });  // this may be one of them
   };
   auto endpoint = std::make_unique<LetterEndpoint>(
@@ -151,9 +147,7 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
 void MercuryServer::Drop(int worker) {
   lanes_[0]->Post([this, worker] {
     dropped_.insert(worker);
-    out_.insert(worker);
-    new_.erase(worker);
-    let_in_.erase(worker);
+    IsOut(worker);
     SayIfAllAreOut();
     if (failed_.erase(worker) != 0) SayIfFailed();  // it alone had
     early_.remove_if([&](const Early& early) {
@@ -177,13 +171,21 @@ void MercuryServer::Drop(int worker) {
 // As the scheduler says it: one that came late, or has no link of that worker, hears no goodbye.
 void MercuryServer::Departed(int worker) {
   lanes_[0]->Post([this, worker] {
-    out_.insert(worker);
-    new_.erase(worker);
-    let_in_.erase(worker);
-    ForgetWhereItHasNotCome(worker);
-    SayIfAllAreOut();
+    HasLeft(worker);
     ForgetThoseGiven();
   });
+}
+
+void MercuryServer::IsOut(int worker) {
+  out_.insert(worker);
+  new_.erase(worker);
+  let_in_.erase(worker);
+}
+
+void MercuryServer::HasLeft(int worker) {
+  IsOut(worker);
+  ForgetWhereItHasNotCome(worker);
+  SayIfAllAreOut();
 }
 
 // It has left, and comes for no slots that it had not come for before.
@@ -231,12 +233,10 @@ void MercuryServer::Take(const Terms& theirs, TcpSocket socket) {
   if (dropped_.count(worker) != 0 || theirs.entry != entries_[worker]) {
     return Refused("worker " + std::to_string(worker) + ", without which the job goes on");
   }
-  const auto shard = std::find_if(shards_.begin(), shards_.end(), [server](const auto& each) {
-    return each->server == server && each->here();
-  });
+  const size_t number = Here(server);
   // It has not heard yet that the slots have moved on.
-  if (shard == shards_.end() || theirs.generation < (*shard)->since) return waits();
-  const int peer = static_cast<int>(shard - shards_.begin()) * options_.workers + worker;
+  if (number == shards_.size() || theirs.generation < shards_[number]->since) return waits();
+  const int peer = static_cast<int>(number) * options_.workers + worker;
   if (!taken_.emplace(peer, lane).second) {
     return Refused("a second connection of worker " + std::to_string(worker));
   }

@@ -94,7 +94,7 @@ class MercuryServer {
   std::unique_ptr<Endpoint> EndOf(Shard* shard, int lane);
   std::unique_ptr<Endpoint> WithLetters(Shard* shard, std::unique_ptr<Endpoint> aggregator);
   void Begin(int server, uint64_t generation);
-  Shard* Here(int server) const;
+  size_t Here(int server) const;
   std::shared_ptr<Shard> ShardOf(int peer);
   bool IsMissed(const Shard& shard) const;
   void LinkGone(const Shard* shard, int peer, int lane);
@@ -102,6 +102,8 @@ class MercuryServer {
   void CheckAlone(int64_t now_us);
   void ForgetThoseGiven();
   void Forget(size_t number);
+  void IsOut(int worker);
+  void HasLeft(int worker);
   void ForgetWhereItHasNotCome(int worker);
   void SayIfAllAreOut();
   void SayIfFailed();

@@ -19,15 +19,16 @@ constexpr int64_t kArrivesWithinUs = 500000;  // what has been sent
 
 void MercuryServer::Adopt(int server, uint64_t generation) {
   lanes_[0]->Post([this, server, generation] {
-    if (Here(server) == nullptr) Begin(server, generation);
+    if (Here(server) == shards_.size()) Begin(server, generation);
   });
 }
 
-MercuryServer::Shard* MercuryServer::Here(int server) const {
+// The number of that server's slots here; as many as there are: they are not.
+size_t MercuryServer::Here(int server) const {
   const auto found = std::find_if(shards_.begin(), shards_.end(), [server](const auto& each) {
     return each->server == server && each->here();
   });
-  return found == shards_.end() ? nullptr : found->get();
+  return static_cast<size_t>(found - shards_.begin());
 }
 
 void MercuryServer::Begin(int server, uint64_t generation) {
@@ -64,13 +65,10 @@ void MercuryServer::Hears(uint64_t generation) {
 
 // Whether a worker came for slots that were here, and has heard since that they had moved on.
 bool MercuryServer::MovesOn(const Terms& theirs) const {
-  const int worker = static_cast<int>(theirs.worker);
-  for (size_t i = 0; i < shards_.size(); ++i) {
-    const bool it = shards_[i]->server == static_cast<int>(theirs.server) && shards_[i]->here();
-    const int peer = static_cast<int>(i) * options_.workers + worker;
-    if (it && theirs.generation < shards_[i]->since) return taken_.count({peer, theirs.lane}) != 0;
-  }
-  return false;
+  const size_t number = Here(static_cast<int>(theirs.server));
+  if (number == shards_.size() || theirs.generation >= shards_[number]->since) return false;
+  const int peer = static_cast<int>(number) * options_.workers + static_cast<int>(theirs.worker);
+  return taken_.count({peer, theirs.lane}) != 0;
 }
 
 void MercuryServer::IsIn() {
@@ -141,9 +139,10 @@ void MercuryServer::NoLongerComes(int server) {
 
 void MercuryServer::Yield(int server, uint64_t generation) {
   lanes_[0]->Post([this, server, generation] {
-    Shard* shard = Here(server);
-    if (shard == nullptr || server == options_.rank || generation < shard->since) return;
-    shard->given = true;
+    const size_t number = Here(server);
+    if (number == shards_.size() || server == options_.rank) return;
+    if (generation < shards_[number]->since) return;
+    shards_[number]->given = true;
     ForgetThoseGiven();
   });
 }

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pslite_ext.job import serving
 from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
@@ -25,7 +24,6 @@ from scripts.lab.workloads.measurement import DEVICE, MARK
 
 ROOT = Path(__file__).resolve().parents[3]
 # For `python -c`: what importing a framework does in servers and the scheduler.
-SERVES = f"import sys; from {serving.__name__} import main; sys.exit(main())"
 LOG_LINES = 12  # kept of each process, for the report of a failure
 PORT = 9091
 _TICK_S = 0.2
