@@ -14,13 +14,13 @@ from torch import nn
 
 import pslite_ext.torch as mercury
 from pslite_ext import _core
-from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.errors import InvalidArgumentError, PeerLostError
 
 
 def tell(what: Callable[[], Any]) -> None:
     try:
         what()
-    except InvalidArgumentError as error:
+    except (InvalidArgumentError, PeerLostError) as error:  # or that another has ended for it
         print("told:", error, flush=True)
 
 
