@@ -38,6 +38,7 @@ class Fabric(Simulated):
 
     def __init__(self, conditions: Conditions, bound: int | None) -> None:
         super().__init__(conditions)
+        self.together = bound is None
         self._bound = bound
         self._random = random.Random(1)
         self._version = 0

@@ -47,6 +47,7 @@ class FluidNetwork:
         self._order = itertools.count()
         self._random = random.Random(1)
         self._fair = False  # whether all have the rates that they should have
+        self._stopped = False
 
     def at(self, time: float, call: Call) -> None:
         heapq.heappush(self._calls, (max(time, self.now), next(self._order), call))
@@ -77,9 +78,12 @@ class FluidNetwork:
         transfer.limit = math.inf
         self._fair = False
 
-    def run(self, until: float) -> None:
-        """What begins later than that is left out."""
-        while True:
+    def stop(self) -> None:
+        self._stopped = True
+
+    def run(self, until: float = math.inf) -> None:
+        """What begins later than that, or once it was stopped, is left out."""
+        while not self._stopped:
             if not self._fair:
                 self._share()
             change = self._every_s * (math.floor(self.now / self._every_s + 1e-9) + 1)
@@ -97,7 +101,7 @@ class FluidNetwork:
                 self._fair = False
                 for transfer in over:
                     transfer.done()
-            while self._calls and self._calls[0][0] <= self.now:
+            while self._calls and self._calls[0][0] <= self.now and not self._stopped:
                 heapq.heappop(self._calls)[2]()
 
     def _share(self) -> None:

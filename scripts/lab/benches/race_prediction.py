@@ -8,6 +8,7 @@ be a third too slow. Left out: processors, what TCP takes to react, and bursts.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, partial
@@ -61,17 +62,32 @@ def host_of(worker: int) -> int:
 class Simulated(ABC):
     """Workers that compute whenever they have what they need. A subclass says what that is."""
 
+    together = True  # all have the same model, and worker 0 looks at it for all (race.py)
+
     def __init__(self, conditions: Conditions) -> None:
         self.conditions = conditions
         self.network = FluidNetwork(conditions.bytes, EVERY_S)
         self.iterations = [0] * conditions.workers
+        self._begun = 0  # as a race counts them
+        self._enough = math.inf
 
     def gradients(self, seconds: float) -> int:
         self.begin()
         self.network.run(seconds)
         return sum(self.iterations)
 
+    def begun_at(self, gradients: int) -> float:
+        """When so many were begun: so a race knows how far it is when it is over."""
+        self._enough = gradients
+        self.begin()
+        self.network.run()
+        return self.network.now
+
     def compute(self, worker: int) -> None:
+        if worker == 0 or not self.together:
+            self._begun += self.conditions.workers if self.together else 1
+            if self._begun >= self._enough:
+                self.network.stop()
         seconds = self.conditions.computes_s(worker, self.iterations[worker])
         self.network.after(seconds, partial(self._computed, worker))
 
@@ -88,6 +104,8 @@ class Simulated(ABC):
 
 class Async(Simulated):
     """A server that adds what comes and replies with the model."""
+
+    together = False
 
     def begin(self) -> None:
         for worker in range(self.conditions.workers):

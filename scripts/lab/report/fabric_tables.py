@@ -82,43 +82,48 @@ def by_cell(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> tuple[float, float] | None:
-    """Simulated and measured; the medians of all repeats, each with the draws that it had."""
+def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> list[tuple[float, float]]:
+    """Of each repeat, with the draws that it had: simulated and measured."""
     if "gradients" not in of:
-        return None
+        return []
     at_most_s = AT_MOST_S[float(match["target"])]
     gradients = of["gradients"].values
     times = _arrivals(of)
     rates = []
-    for repeat, count in enumerate(gradients):
+    for repeat, made in enumerate(gradients):
         seconds = min(at_most_s, times[repeat]) if len(times) == len(gradients) else at_most_s
         conditions = Conditions(match["stragglers"], match["network"], SCALE, seed=seed_of(repeat))
         simulated = rival(name, conditions)
         if simulated is None:
-            return None
-        rates.append((simulated.gradients(seconds) / seconds, count / seconds))
-    return statistics.median(r[0] for r in rates), statistics.median(r[1] for r in rates)
+            return []
+        # In step, all repeats see the same models and arrive with the same iteration. Some make one
+        # more before they hear that it is over; others begin none after that.
+        count = min(gradients) if simulated.together else made
+        rates.append((count / simulated.begun_at(round(count)), count / seconds))
+    return rates
 
 
 def foretold(rows: Sequence[Row]) -> list[str]:
-    """Gradients a second until the race ended: simulated, measured, and the one over the other."""
+    """Gradients a second until the race ended: simulated, measured, and how far that is apart."""
     found = []
     for match, of_race in _cells(rows):
         cells = []
         for name in RIVALS:
             rates = _rates(name, match, of_race.get(name, {}))
-            if rates is None:
+            if not rates:
                 cells.append("")
                 continue
-            ratio = f"{rates[0] / rates[1]:.2f}" if rates[1] > 0 else ""
-            cells.append(f"{number(rates[0])} / {number(rates[1])} = {ratio}")
+            told, measured = (statistics.median(rate) for rate in zip(*rates))
+            ratio = statistics.median(ours / theirs for ours, theirs in rates)
+            cells.append(f"{number(told)} / {number(measured)} ({ratio:.2f})")
         if any(cells):
             found.append([match.string, *cells])
     title = (
         "Gradients a second until the race ended, as a simulation in virtual time foretells them "
         "(`scripts/lab/benches/fabric_prediction.py`; drawn rates and stragglers, MLfabric's own "
         "planner; one assumption, how unevenly connections share a link, was made after a look at "
-        "plain async), over what was measured:"
+        "plain async), over what was measured, and in brackets the median of the repeats' own "
+        "quotients:"
     )
     return Table(title, ["", *RIVALS], found).lines()
 

@@ -43,6 +43,16 @@ def test_a_rate_holds_until_it_changes() -> None:
     assert over == [pytest.approx(8)]
 
 
+def test_once_stopped_nothing_more_happens() -> None:
+    over: list[float] = []
+    net = network((10, 10), (10, 10))
+    net.after(2, net.stop)
+    net.after(2, lambda: over.append(net.now))
+    net.send(A, B, 100, lambda: over.append(net.now))
+    net.run()
+    assert (net.now, over) == (2, [])
+
+
 def test_a_limit_leaves_room_for_others_until_it_is_lifted() -> None:
     over: list[tuple[str, float]] = []
     net = network((10, 10), (10, 10), (10, 10))

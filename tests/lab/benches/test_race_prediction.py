@@ -37,6 +37,25 @@ def test_a_ring_takes_its_steps_and_everybody_computes(workers: int) -> None:
     assert made.gradients(10 * round_s + 0.1 + 1e-6) == 11 * workers
 
 
+@pytest.mark.parametrize("name", ["ring gloo", "tree", "async"])
+def test_a_race_is_over_when_somebody_begins_with_a_good_model(name: str) -> None:
+    """One worker: its tenth gradient is begun with the model that nine have made."""
+    made = rival(name, conditions(1))
+    assert made is not None
+    first_s = STEP_S if name == "async" else 0.0  # until it has the model
+    assert made.begun_at(10) == pytest.approx(first_s + 9 * (0.1 + 2 * first_s))
+
+
+def test_in_step_one_stands_for_all_and_else_each_for_itself() -> None:
+    for name, in_step in (("ring gloo", True), ("fabric S", True), ("async", False)):
+        times = []
+        for gradients in (41, 44):
+            made = rival(name, conditions(4))
+            assert made is not None
+            times.append(made.begun_at(gradients))
+        assert (times[0] == times[1]) == in_step, name
+
+
 def test_two_workers_of_one_host_sum_in_a_tree_without_a_link() -> None:
     made = rival("tree", conditions(2))
     assert made is not None

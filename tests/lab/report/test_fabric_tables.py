@@ -58,8 +58,21 @@ def test_what_was_foretold_stands_beside_what_was_measured() -> None:
     told, measured, ratio = re.findall(r"[\d.]+", first.split("|")[2])
     assert measured == "62.5"
     assert float(told) / 62.5 == pytest.approx(float(ratio), abs=0.01)
-    assert " / 2 = " in third
-    assert third.count("=") == 1
+    assert " / 2 (" in third
+    assert third.count("(") == 1
+
+
+def test_a_round_that_was_made_before_all_knew_that_it_was_over_does_not_count() -> None:
+    what = "C2 N1, to 0.8"
+    times = [_row(what, GLOO, "time", 6.0, 6.0), _row(what, "async", "time", 20.0, 20.0)]
+    counts = ([300.0, 300.0], [300.0, 330.0])
+    told = [
+        foretold([*times, *(_row(what, name, "gradients", *made) for name in (GLOO, "async"))])
+        for made in counts
+    ]
+    (plain,), (more,) = ([line for line in text if line.startswith("| C2 N1")] for text in told)
+    assert plain.split("|")[2] == more.split("|")[2] != ""  # the ring's
+    assert plain.split("|")[4] != more.split("|")[4]
 
 
 def test_topics_have_a_table_of_their_own() -> None:
