@@ -119,7 +119,8 @@ class Async(Simulated):
 
 
 class Ring(Simulated):
-    """2 (n - 1) steps; in each, everybody sends an n-th to the next one."""
+    """2 (n - 1) steps; in each, everybody sends an n-th to the next one, once that one waits for it:
+    Gloo asks for two halves of a piece ahead, so nobody is further than a step before the next."""
 
     def begin(self) -> None:
         n = self.conditions.workers
@@ -131,16 +132,19 @@ class Ring(Simulated):
     def push(self, worker: int) -> None:
         self._takes_part[worker] = True
         self._send(worker)
+        self._send((worker - 1) % self.conditions.workers)
 
     def _send(self, worker: int) -> None:
         """A step's piece is what the step before has brought."""
         n = self.conditions.workers
-        steps = 2 * (n - 1)
+        steps, after = 2 * (n - 1), (worker + 1) % n
         if not self._takes_part[worker] or self._sends[worker]:
             return
         if self._sent[worker] < steps and self._sent[worker] <= self._got[worker]:
+            if not self._takes_part[after] or self._sent[worker] > self._sent[after] + 1:
+                return
             self._sends[worker] = True
-            hosts = host_of(worker), host_of((worker + 1) % n)
+            hosts = host_of(worker), host_of(after)
             self.network.send(*hosts, BYTES / n, partial(self._over, worker))
         elif self._sent[worker] == steps and self._got[worker] >= steps:
             self._sent[worker], self._takes_part[worker] = 0, False
@@ -152,8 +156,8 @@ class Ring(Simulated):
         self._sends[worker] = False
         self._sent[worker] += 1
         self._got[after] += 1
-        self._send(worker)
-        self._send(after)
+        for one in (worker, after, (worker - 1) % self.conditions.workers):
+            self._send(one)
 
 
 class Tree(Simulated):

@@ -37,6 +37,20 @@ def test_a_ring_takes_its_steps_and_everybody_computes(workers: int) -> None:
     assert made.gradients(10 * round_s + 0.1 + 1e-6) == 11 * workers
 
 
+@pytest.mark.parametrize("workers", [4, 8])
+def test_in_a_ring_nothing_is_sent_to_one_that_still_computes(workers: int) -> None:
+    """When the last one is ready, all steps are still to do."""
+
+    class Uneven(Conditions):
+        def computes_s(self, worker: int, iteration: int) -> float:
+            return 5.0 if worker == 0 else 0.1
+
+    made = rival("ring gloo", Uneven("C0", "steady", 0.01, workers))
+    assert made is not None
+    steps = 2 * (workers - 1)
+    assert made.begun_at(workers + 1) == pytest.approx(5.0 + steps * STEP_S / workers)
+
+
 @pytest.mark.parametrize("name", ["ring gloo", "tree", "async"])
 def test_a_race_is_over_when_somebody_begins_with_a_good_model(name: str) -> None:
     """One worker: its tenth gradient is begun with the model that nine have made."""
