@@ -82,7 +82,7 @@ def items(m: Measured) -> list[Item]:
                 for kib in (16, 64, 256, 1024)
             ),
             page("goodput"),
-            remarks="headers leave 0.956; ByteScheduler's partitions have 4 MiB; once",
+            remarks="headers leave 0.956; ByteScheduler's partitions have 4 MiB",
         ),
         startup_item(m),
         Item(

@@ -4,7 +4,7 @@ scheduler, for each of which another comes. As root, each node has a host of its
 cut off, or slow for a while.
 
 All that are there in the end must have the same state, step by step the same sums, and nobody else
-may have ended. What is lost of the time is said: steps, times the median step, over the time.
+may have ended. What is lost of the time is said, by workers' seconds, and what it is lost to.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from pslite_ext.command_line import Parser
 from pslite_ext.launch.join import JOINS, SERVES
@@ -58,6 +59,13 @@ WEIGHTS = {
     "kill the scheduler": 1,
 }
 _TIMEOUT_S = 90.0
+
+
+class End(NamedTuple):
+    """Of a step, and of how many workers its sum is."""
+
+    moment: float
+    workers: int
 
 
 @dataclass
@@ -117,6 +125,7 @@ class Chaos:
             self._train(f"worker{rank}", {})
         self._later: list[tuple[float, Callable[[], object]]] = []  # what, and when
         self.done: dict[str, int] = {}
+        self.happened: list[tuple[float, str]] = []  # by the clock that steps are said by
 
     def _schedules(self) -> Child:
         env = self._base | place(self._bed, "scheduler", "scheduler")
@@ -153,6 +162,17 @@ class Chaos:
         last = [line for worker in self.workers for line in worker.lines[-3:]]
         return max((int(line[5:]) for line in last if line.startswith("step ")), default=0)
 
+    def ends(self) -> list[End]:
+        """Of all steps, in order: when somebody had done it first."""
+        ended: dict[int, End] = {}
+        for worker in self.workers:
+            for line in worker.lines:
+                if line.startswith("at "):
+                    _, step, moment, _, workers = line.split()
+                    end = End(float(moment), int(workers))
+                    ended[int(step)] = min(end, ended.get(int(step), end))
+        return [ended[step] for step in sorted(ended)]
+
     def wait_for(self, what: str, done: Callable[[], bool]) -> None:
         until = time.monotonic() + _TIMEOUT_S
         while not done():
@@ -188,8 +208,10 @@ class Chaos:
         until, steps = time.monotonic() + within_s, self.steps()
         few = len(self.there()) + len(self._newcomers()) < 3
         what = "join" if few else self._draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        began = time.monotonic()
         if self._do(what):
             self.done[what] = self.done.get(what, 0) + 1
+            self.happened.append((began, what))
         self.wait_for("nothing goes on", lambda: self.steps() > steps + 1)
         self.wait_for("time stands still", lambda: time.monotonic() >= until)
 
@@ -313,25 +335,30 @@ def run(seconds: float, every: float, seed: int) -> dict[str, object]:
             raise LabError(f"nobody is left\n{chaos.report()}")
         if len({each["digest"] for each in told}) != 1:
             raise LabError(f"not all have the same state\n{chaos.report()}")
-        return {"seed": seed, "events": chaos.done, "left": len(told), **_useful(chaos)}
+        useful = useful_of(chaos.ends(), chaos.happened)
+        return {"seed": seed, "events": chaos.done, "left": len(told), **useful}
 
 
-def _useful(chaos: Chaos) -> dict[str, object]:
-    """By the moments at which anybody's steps have ended."""
-    ended: dict[int, float] = {}
-    for worker in chaos.workers:
-        for line in worker.lines:
-            if line.startswith("at "):
-                step, moment = line.split()[1:]
-                ended[int(step)] = min(float(moment), ended.get(int(step), float("inf")))
-    moments = [ended[step] for step in sorted(ended)]
-    steps = [after - before for before, after in zip(moments, moments[1:])]
-    median = statistics.median(steps)
+def useful_of(ends: Sequence[End], happened: Sequence[tuple[float, str]]) -> dict[str, object]:
+    """Counted by workers' seconds: what a step takes is held against the median of as many workers.
+    What is lost between two events, the first one has cost."""
+    durations: dict[int, list[float]] = {}
+    steps = [(end, end.moment - before.moment) for before, end in zip(ends, ends[1:])]
+    for end, took in steps:
+        durations.setdefault(end.workers, []).append(took)
+    medians = {workers: statistics.median(took) for workers, took in durations.items()}
+    spent = sum(end.workers * took for end, took in steps)
+    lost: dict[str, list[float]] = {}
+    causes = [(ends[0].moment, "nothing yet"), *happened, (float("inf"), "")]
+    for (began, what), (after, _) in zip(causes, causes[1:]):
+        its = [took - medians[end.workers] for end, took in steps if began < end.moment <= after]
+        lost.setdefault(what, []).append(sum(its))
     return {
         "steps": len(steps),
-        "median_s": round(median, 4),
-        "longest_s": round(max(steps), 2),
-        "useful": round(len(steps) * median / (moments[-1] - moments[0]), 3),
+        "median_s": {workers: round(medians[workers], 4) for workers in sorted(medians)},
+        "longest_s": round(max(took for _, took in steps), 2),
+        "useful": round(sum(end.workers * medians[end.workers] for end, _ in steps) / spent, 3),
+        "lost_s": {what: round(statistics.mean(its), 2) for what, its in sorted(lost.items())},
     }
 
 
