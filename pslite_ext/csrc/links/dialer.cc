@@ -34,7 +34,7 @@ Dialer::~Dialer() {
 void Dialer::Start(int64_t now_us) {
   if (locally_) locally_until_us_ = now_us + (deadline_us_ - now_us) / 2;
   retry_at_us_ = -1;
-  connected_ = false;
+  connected_ = heard_ = false;
   handshake_ = std::make_unique<WorkerHandshake>(key_, terms_, RandomNonce());
   if (locally_) locally_ = ConnectLocally(address_, &socket_).ok();
   Status status;
@@ -51,7 +51,8 @@ void Dialer::Turn(int64_t now_us) {
   if (now_us >= deadline_us_) {
     return Finish(last_.ok() ? Status::Timeout("it does not answer") : last_);
   }
-  if (locally_ && now_us >= locally_until_us_) Retry(Status::Timeout("it does not answer"));
+  if (locally_ && !heard_ && now_us >= locally_until_us_)
+    Retry(Status::Timeout("it does not answer"));
   if (retry_at_us_ >= 0 && now_us >= retry_at_us_) Start(now_us);
 }
 
@@ -81,6 +82,7 @@ void Dialer::OnEvents(uint32_t /*events*/) {
     return Retry(Status::PeerLost(
         "it closed the connection during the handshake: do both have the same job token?"));
   }
+  heard_ = true;
   std::string reply;
   Status status = handshake_->Feed(buffer, static_cast<size_t>(got), &reply);
   if (status.ok() && !reply.empty()) {

@@ -46,6 +46,8 @@ class Dialer : public EventHandler {
   bool locally_ = true;           // the local socket is tried; TCP when it has failed
   int64_t locally_until_us_ = 0;  // somebody else may have its name, and say nothing
   bool connected_ = false, finished_ = false;
+  // Then it is the server: it may let this one in any moment, and would miss it.
+  bool heard_ = false;
 };
 
 }  // namespace mercury

@@ -1,7 +1,7 @@
 // How a data link begins: each side proves that it knows the job token, and both agree on terms.
 //
 //   server: Challenge = "MRCY" version(2) 0(2) nonce(32)
-//   worker: Hello     = "MRCY" version(2) terms(47) nonce(32) HMAC(32)
+//   worker: Hello     = "MRCY" version(2) terms(55) nonce(32) HMAC(32)
 //   server: Welcome   = "MRCY" version(2) code(2) text bytes(4) HMAC(32) text
 //
 // Each HMAC-SHA-256 is over a word for its purpose, both nonces and all that its message says. A

@@ -168,6 +168,37 @@ TEST(who_takes_a_server_s_local_name_does_not_keep_its_workers) {
   CHECK_OK(Dialled(0, 600000, true));
 }
 
+// It may have let the worker in just now, and would take its next connection for a second one.
+TEST(a_server_that_has_spoken_and_is_slow_is_not_left) {
+  const MercuryOptions options = PlaneOptions(1, 1);
+  const HmacKey key = DataKey(options.token, options.job);
+  const Address address{"127.0.0.1", 9};  // nobody is there but by the local name
+  TcpSocket listener;
+  REQUIRE_OK(ListenLocally(address, &listener));
+  EventLoop loop;
+  const int64_t began = NowUs(), deadline = began + 20000000;
+  std::vector<Status> done;
+  Dialer dialer(&loop, key, options.terms(), address, options.tcp, deadline,
+                [&](const Status& status, TcpSocket /*socket*/) { done.push_back(status); });
+  dialer.Start(began);
+  const TcpSocket guest(accept(listener.fd(), nullptr, nullptr));
+  REQUIRE_TRUE(guest);
+  ServerHandshake handshake(key, options.terms(), RandomNonce());
+  const std::string challenge = handshake.Challenge();
+  REQUIRE_EQ(send(guest.fd(), challenge.data(), challenge.size(), 0), challenge.size());
+  for (int i = 0; i < 3; ++i) loop.Wait(10);
+  dialer.Turn(began + 15000000);  // most of its patience is over
+  REQUIRE_FALSE(dialer.finished());
+  char hello[kHelloBytes];
+  REQUIRE_EQ(recv(guest.fd(), hello, sizeof(hello), MSG_WAITALL), kHelloBytes);
+  std::string welcome;
+  REQUIRE_OK(handshake.Feed(hello, sizeof(hello), &welcome));
+  REQUIRE_EQ(send(guest.fd(), welcome.data(), welcome.size(), 0), welcome.size());
+  for (int i = 0; i < 3 && !dialer.finished(); ++i) loop.Wait(10);
+  REQUIRE_EQ(done.size(), 1U);
+  CHECK_OK(done[0]);
+}
+
 TEST(a_worker_on_the_server_s_host_comes_by_its_local_name) {
   const MercuryOptions options = PlaneOptions(1, 1);
   Plane plane(options);
