@@ -32,7 +32,9 @@ void ForEachRun(const iovec* pieces, size_t bytes, const Each& each) {
 }
 
 // Of so many bytes of the stream from `at` on, those that lie together.
-size_t Together(uint64_t at, size_t bytes) { return std::min(bytes, kRingBytes - at % kRingBytes); }
+size_t Together(uint64_t at, size_t bytes, size_t ring_bytes) {
+  return std::min(bytes, ring_bytes - at % ring_bytes);
+}
 
 static_assert(kLoansMax * kLoanBytesMin >= kRingBytes);  // the ring is full first
 
@@ -44,10 +46,20 @@ size_t Total(const iovec* pieces, size_t count) {
 
 }  // namespace
 
+size_t RingBytesOf(size_t links) {
+  size_t bytes = kRingBytes;
+  while (bytes > kRingBytesLeast && 2 * links * bytes > kRingsBytesMost) bytes /= 2;
+  return bytes;
+}
+
+bool IsRingBytes(uint64_t bytes) {
+  return bytes >= kRingBytesLeast && bytes <= kRingBytes && (bytes & (bytes - 1)) == 0;
+}
+
 size_t RingWriter::Room() const {
   const uint64_t read = memory_->reader.count;
   const uint64_t held = written_ - read;
-  if (held <= kRingBytes) return kRingBytes - held;
+  if (held <= ring_bytes_) return ring_bytes_ - held;
   broken_ = true;
   return 0;
 }
@@ -59,8 +71,8 @@ size_t RingWriter::Write(const iovec* pieces, size_t count) {
   ForEachRun(pieces, bytes, [&](const char* data, size_t most) {
     size_t run = most;
     if (!Lend(data, most)) {
-      run = Together(written_, most);
-      std::memcpy(memory_->bytes + written_ % kRingBytes, data, run);
+      run = Together(written_, most, ring_bytes_);
+      std::memcpy(memory_->bytes + written_ % ring_bytes_, data, run);
     }
     written_ += run;
     return run;
@@ -93,7 +105,7 @@ size_t RingReader::Bytes() const {
   if (broken_) return 0;
   const uint64_t written = memory_->writer.count;
   const uint64_t held = written - read_;
-  if (held <= kRingBytes) return held;
+  if (held <= ring_bytes_) return held;
   broken_ = true;
   return 0;
 }
@@ -110,8 +122,9 @@ size_t RingReader::Read(const iovec* pieces, size_t count) {
       std::memcpy(data, lent_.data + loan_.where + in_loan, run);
       if (in_loan + run == loan_.bytes) loan_ = Borrowed();
     } else {
-      run = Together(read_, loan_.bytes == 0 ? most : std::min<uint64_t>(most, loan_.at - read_));
-      std::memcpy(data, memory_->bytes + read_ % kRingBytes, run);
+      run = Together(read_, loan_.bytes == 0 ? most : std::min<uint64_t>(most, loan_.at - read_),
+                     ring_bytes_);
+      std::memcpy(data, memory_->bytes + read_ % ring_bytes_, run);
     }
     read_ += run;
     return run;
@@ -128,15 +141,15 @@ bool RingReader::TakeLoan() {
   const RingMemory::Loan& told = memory_->loans[loans_taken_ % kLoansMax];
   const Borrowed loan{told.at, told.where, told.bytes};
   ++loans_taken_;
-  broken_ = made - loans_taken_ >= kLoansMax || loan.at - read_ > kRingBytes || loan.bytes == 0 ||
-            loan.bytes > kRingBytes || loan.where > lent_.bytes ||
+  broken_ = made - loans_taken_ >= kLoansMax || loan.at - read_ > ring_bytes_ || loan.bytes == 0 ||
+            loan.bytes > ring_bytes_ || loan.where > lent_.bytes ||
             loan.bytes > lent_.bytes - loan.where;
   if (!broken_) loan_ = loan;
   return !broken_;
 }
 
 bool RingReader::TakeWritersRest() {
-  return kRingBytes - Bytes() >= kRoomBytes && TakeRest(&memory_->reader.other_rests);
+  return ring_bytes_ - Bytes() >= ring_bytes_ / 4 && TakeRest(&memory_->reader.other_rests);
 }
 
 bool RingReader::Rest() {

@@ -3,7 +3,10 @@
 //   | written, reader rests |  64 bytes, of which the writer counts
 //   | read, writer rests    |  64 bytes, of which the reader counts
 //   | loans                 |  which the writer counts; loan n is at n modulo kLoansMax
-//   | bytes                 |  kRingBytes: byte n of the stream is at n modulo kRingBytes
+//   | bytes                 |  `ring_bytes` of them: byte n of the stream is at n modulo that
+//
+// Rings of a process that has many are shorter (RingBytesOf), and what is behind them is never
+// touched.
 //
 // What lies in memory that the reader can read, too (lent_memory.h), is not copied into the ring,
 // if the reader has said that it can: a loan says where it is, and its bytes in the ring mean
@@ -17,7 +20,8 @@
 // memory is zero at the beginning.
 //
 // Thread-safety: an end is one thread's; the ends may be two threads' or two processes'. Ownership:
-// none of the memory. Invariant: read <= written <= read + kRingBytes, by each end's own books.
+// none of the memory. Invariant: read <= written <= read + `ring_bytes`, by each end's
+// own books.
 #pragma once
 
 #include <sys/uio.h>
@@ -31,8 +35,13 @@ namespace mercury {
 // With less, two lanes that share a busy processor take turns too often, and each turn costs. With
 // more, urgent packets would wait: nothing overtakes what is in here.
 constexpr size_t kRingBytes = 1 << 20;
-constexpr size_t kRoomBytes = kRingBytes / 4;  // for less a writer does not come back
-constexpr size_t kLoansMax = 256;              // that are not counted past: more do not fit
+constexpr size_t kRingBytesLeast = 64 << 10;
+constexpr size_t kRingsBytesMost = 32 << 20;  // of a process, unless its rings are the shortest
+constexpr size_t kLoansMax = 256;             // that are not counted past: more do not fit
+
+// Of each ring of a process with so many links.
+size_t RingBytesOf(size_t links);
+bool IsRingBytes(uint64_t bytes);
 
 struct RingMemory {
   struct Loan {
@@ -45,7 +54,8 @@ struct RingMemory {
     std::atomic<uint32_t> other_rests;
   };
   End writer, reader;
-  alignas(64) std::atomic<uint64_t> loans_made;
+  alignas(64) std::atomic<uint64_t> ring_bytes;  // who makes the memory says it, before all else
+  std::atomic<uint64_t> loans_made;
   std::atomic<uint32_t> reader_borrows;
   alignas(64) Loan loans[kLoansMax];
   char bytes[kRingBytes];
@@ -60,21 +70,23 @@ struct Lent {
 
 class RingWriter {
  public:
-  explicit RingWriter(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {}
+  explicit RingWriter(RingMemory* memory, Lent lent = {}, size_t ring_bytes = kRingBytes)
+      : memory_(memory), lent_(lent), ring_bytes_(ring_bytes) {}
   // As much of it as there is room for.
   size_t Write(const iovec* pieces, size_t count);
   // Whether the reader rests, and is to be woken, as it should be when nothing more comes at once.
   bool TakeReadersRest();
   // The reader had better read now: while it rests, half of the room is used up.
-  bool half_full() const { return Room() < kRingBytes / 2; }
+  bool half_full() const { return Room() < ring_bytes_ / 2; }
   // From now on the reader wakes who writes when there is room. False: there is already.
   bool Rest();
-  bool has_room() const { return Room() >= kRoomBytes || broken_; }
+  // For less than a quarter a writer does not come back.
+  bool has_room() const { return Room() >= ring_bytes_ / 4 || broken_; }
   // The reader has counted what was never written.
   bool broken() const { return broken_; }
   uint64_t written() const { return written_; }
   // Whether the reader has all of the stream before `at`.
-  bool HasRead(uint64_t at) const { return written_ - at >= kRingBytes - Room(); }
+  bool HasRead(uint64_t at) const { return written_ - at >= ring_bytes_ - Room(); }
   bool lends() const { return !HasRead(lent_until_); }
 
  private:
@@ -83,6 +95,7 @@ class RingWriter {
 
   RingMemory* const memory_;
   const Lent lent_;
+  const size_t ring_bytes_;
   uint64_t written_ = 0;
   uint64_t loans_made_ = 0;
   uint64_t lent_until_ = 0;  // in the stream
@@ -91,7 +104,8 @@ class RingWriter {
 
 class RingReader {
  public:
-  explicit RingReader(RingMemory* memory, Lent lent = {}) : memory_(memory), lent_(lent) {
+  explicit RingReader(RingMemory* memory, Lent lent = {}, size_t ring_bytes = kRingBytes)
+      : memory_(memory), lent_(lent), ring_bytes_(ring_bytes) {
     if (lent.bytes != 0) memory->reader_borrows = 1;
   }
   // As much as there is.
@@ -113,6 +127,7 @@ class RingReader {
 
   RingMemory* const memory_;
   const Lent lent_;
+  const size_t ring_bytes_;
   uint64_t read_ = 0;
   uint64_t loans_taken_ = 0;
   Borrowed loan_;  // the next one, or the one that is being read; none: 0 bytes

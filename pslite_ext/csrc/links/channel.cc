@@ -29,12 +29,12 @@ void Channel::WakeFor(size_t bytes) {
 }
 
 Status MakeChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends,
-                   std::unique_ptr<Channel>* channel) {
+                   std::unique_ptr<Channel>* channel, size_t ring_bytes) {
   if (!IsUnixSocket(socket.fd())) {
     *channel = std::make_unique<SocketChannel>(std::move(socket));
     return Status::Ok();
   }
-  auto local = std::make_unique<LocalChannel>(std::move(socket), std::move(lends));
+  auto local = std::make_unique<LocalChannel>(std::move(socket), std::move(lends), ring_bytes);
   const Status status = local->Begin();
   *channel = std::move(local);
   return status;

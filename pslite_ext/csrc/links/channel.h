@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "links/byte_ring.h"
 #include "links/lent_memory.h"
 #include "links/tcp.h"
 
@@ -57,8 +58,9 @@ class Channel {
   int wake_bytes_ = 1;  // as the socket knows it
 };
 
-// The kind of channel that the socket is for; `lends`, if not null, is lent to a guest.
+// The kind of channel that the socket is for; `lends`, if not null, is lent to a guest, with which
+// each ring of shared memory has so many bytes.
 Status MakeChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends,
-                   std::unique_ptr<Channel>* channel);
+                   std::unique_ptr<Channel>* channel, size_t ring_bytes = kRingBytes);
 
 }  // namespace mercury

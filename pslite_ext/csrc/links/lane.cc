@@ -110,7 +110,7 @@ void Lane::AddLink(TcpSocket socket, int peer) {
   if (broken_) return;
   // Both are in place before the loop knows them: each of these lines may run out of memory.
   std::unique_ptr<Channel> channel;
-  Status status = MakeChannel(std::move(socket), options_.lends, &channel);
+  Status status = MakeChannel(std::move(socket), options_.lends, &channel, options_.ring_bytes);
   if (!status.ok()) return events_.lost(peer, status);
   LinkOptions options = options_;
   options.checksum = options.checksum && channel->NeedsChecksums();

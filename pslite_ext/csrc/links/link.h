@@ -37,6 +37,7 @@ struct LinkOptions {
   int links_beside = 0;           // of the other lanes on this host
   bool take_turns = false;        // the lane's links do, as somebody plans
   std::shared_ptr<LentMemory> lends = nullptr;  // to peers on this host; null: nothing
+  size_t ring_bytes = kRingBytes;               // of memory that is shared with such a peer
 };
 
 class Link : private PacketSink {

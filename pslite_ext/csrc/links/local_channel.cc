@@ -49,8 +49,13 @@ Status LocalChannel::Begin() {
 Status LocalChannel::Offer() {
   TcpSocket descriptor;
   Status status = SharedMemory::Make(sizeof(Rings), &memory_, &descriptor);
-  if (status.ok()) status = SharedMemory::Provide(descriptor, 0, sizeof(Rings));
+  for (const size_t ring : {offsetof(Rings, of_host), offsetof(Rings, of_guest)}) {
+    if (!status.ok()) return status;
+    status = SharedMemory::Provide(descriptor, ring, offsetof(RingMemory, bytes) + ring_bytes_);
+  }
   if (!status.ok()) return status;
+  auto* rings = static_cast<Rings*>(memory_.data());
+  rings->of_host.ring_bytes = rings->of_guest.ring_bytes = ring_bytes_;
   if (HandOver(fd(), kMemory, descriptor.fd(), lends_ != nullptr ? lends_->Lend() : -1)) {
     return status;
   }
@@ -66,7 +71,11 @@ Status LocalChannel::Take(const TcpSocket& handed, const TcpSocket& lent) {
         "no memory to share with processes of this host: no descriptor is left for it");
   }
   Status status = SharedMemory::Map(handed, sizeof(Rings), SharedMemory::For::kWriting, &memory_);
-  if (!status.ok() || !lent) return status;
+  if (!status.ok()) return status;
+  const uint64_t ring_bytes = static_cast<Rings*>(memory_.data())->of_host.ring_bytes;
+  if (!IsRingBytes(ring_bytes)) return Status::Corrupt("rings of a length that there is not");
+  ring_bytes_ = ring_bytes;
+  if (!lent) return status;
   status = SharedMemory::Map(lent, kLentBytes, SharedMemory::For::kReading, &borrowed_);
   if (status.code() != Code::kExhausted) return status;
   SayNotShared(status);
@@ -92,7 +101,7 @@ void LocalChannel::Share(Lent lent, Lent borrowed) {
   auto* rings = static_cast<Rings*>(memory_.data());
   RingMemory* in = host_ ? &rings->of_guest : &rings->of_host;
   RingMemory* out = host_ ? &rings->of_host : &rings->of_guest;
-  ends_.emplace(Ends{RingReader(in, borrowed), RingWriter(out, lent)});
+  ends_.emplace(Ends{RingReader(in, borrowed, ring_bytes_), RingWriter(out, lent, ring_bytes_)});
   state_ = State::kSharing;
 }
 

@@ -34,8 +34,9 @@ namespace mercury {
 
 class LocalChannel : public Channel {
  public:
-  LocalChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends)
-      : Channel(std::move(socket)), lends_(std::move(lends)) {}
+  // `ring_bytes`: of each ring, if it is the host's.
+  LocalChannel(TcpSocket socket, std::shared_ptr<LentMemory> lends, size_t ring_bytes)
+      : Channel(std::move(socket)), lends_(std::move(lends)), ring_bytes_(ring_bytes) {}
   ~LocalChannel() override;
   // Once, first of all.
   Status Begin();
@@ -81,6 +82,7 @@ class LocalChannel : public Channel {
     std::vector<std::shared_ptr<const void>> blocks;
   };
   const std::shared_ptr<LentMemory> lends_;  // null: nothing
+  size_t ring_bytes_;                        // a guest's: as its host has said
   bool host_ = false;
   State state_ = State::kMeeting;
   SharedMemory memory_;       // none: it is not there yet, or streaming

@@ -215,7 +215,7 @@ _CASES: dict[str, Callable[[Systems, str], list[Case]]] = {
 # Benches that are programs of their own: of which systems, how long, how often.
 PROGRAMS: dict[str, Callable[[Systems, str, int], Iterable[Row]]] = {
     "sum_kernel": lambda _systems, _length, repeats: sum_kernel.run(repeats),
-    "joining": lambda systems, _length, _repeats: joining.run([s.name for s in systems]),
+    "joining": lambda systems, _length, repeats: joining.run([s.name for s in systems], repeats),
     "tuning": lambda systems, length, _repeats: tuning.run(systems, length),
     "captures": captures.captures,
 }

@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 from pslite_ext import _core
@@ -186,17 +187,15 @@ def measure(
     ]
 
 
-def run(systems: Sequence[str]) -> list[Row]:
+def run(systems: Sequence[str], repeats: int = 1) -> list[Row]:
     """Raises CalledProcessError, or TimeoutExpired, with what a job has said; LabError if it
     cannot be measured here."""
     if (reason := privilege_missing()) is not None:
         raise LabError(f"it needs a network of its own, but {reason}")
-    rows: list[Row] = []
-    for count in NODES:
-        for system in VANS:
-            if system not in systems:
-                continue
-            print(f"joining: {count} nodes; {system}", flush=True)
+    rows: dict[tuple[str, str, str], Row] = {}
+    for repeat in range(1, repeats + 1):
+        for count, system in product(NODES, (van for van in VANS if van in systems)):
+            print(f"joining: {count} nodes; {system}; {repeat} of {repeats}", flush=True)
             job = f"ip link set lo up && exec {sys.executable} -m {__spec__.name} {count} {system}"
             output = subprocess.run(
                 ["unshare", "--net", "sh", "-c", job],
@@ -206,8 +205,12 @@ def run(systems: Sequence[str]) -> list[Row]:
                 text=True,
                 timeout=TIMEOUT_S,
             ).stdout
-            rows += [Row(**row) for row in json.loads(output)]
-    return rows
+            for fields in json.loads(output):
+                row = Row(**fields)
+                rows.setdefault((row.what, row.system, row.metric), row)
+                if repeat > 1:
+                    rows[row.what, row.system, row.metric].values.extend(row.values)
+    return [*rows.values()]
 
 
 def main() -> int:

@@ -119,8 +119,8 @@ class Async(Simulated):
 
 
 class Ring(Simulated):
-    """2 (n - 1) steps; in each, everybody sends an n-th to the next one, once that one waits for it:
-    Gloo asks for two halves of a piece ahead, so nobody is further than a step before the next."""
+    """2 (n - 1) steps; in each, everybody sends an n-th to the next one, once that one waits for
+    it: Gloo asks for two halves of a piece ahead, so nobody is more than a step ahead."""
 
     def begin(self) -> None:
         n = self.conditions.workers

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pslite_ext.launch.output import LINE_BYTES_MAX
 from pslite_ext.launch.supervise import Child
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import LabError
@@ -44,6 +45,21 @@ class Process:
     at: str = ""  # its host
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     child: Child = field(init=False)
+    begun: str = ""  # of what it says: a line that is so long that it comes in pieces
+
+    def hear(self, line: str) -> dict[str, Any] | None:
+        """What it says by a line, if that is no other output."""
+        whole, self.begun = self.begun + line, ""
+        if whole.startswith(MARK):
+            try:
+                event: dict[str, Any] = json.loads(whole[len(MARK) :])
+                return event
+            except ValueError:  # or two processes wrote at once
+                if len(line) >= LINE_BYTES_MAX:
+                    self.begun = whole
+                    return None
+        self.lines.append(line)
+        return None
 
     def cpu_s(self) -> float:
         """Processor time so far; 0 when it has ended."""
@@ -267,13 +283,8 @@ class MeasuredJob:
         return process
 
     def _listen(self, process: Process, line: str) -> None:
-        try:
-            event = json.loads(line[len(MARK) :]) if line.startswith(MARK) else None
-        except ValueError:  # two processes wrote at once
-            event = None
-        if event is None:
-            process.lines.append(line)
-        else:
+        event = process.hear(line)
+        if event is not None:
             self._heard.put((process, event))
 
     def follow(

@@ -20,23 +20,42 @@ namespace {
 char At(uint64_t n) { return static_cast<char>((n * 2654435761U) >> 13); }
 
 struct Ring {
+  explicit Ring(size_t ring_bytes = kRingBytes)
+      : writer(memory.get(), {}, ring_bytes), reader(memory.get(), {}, ring_bytes) {}
   std::unique_ptr<RingMemory> memory = std::make_unique<RingMemory>();
-  RingWriter writer{memory.get()};
-  RingReader reader{memory.get()};
+  RingWriter writer;
+  RingReader reader;
 };
 
-TEST(bytes_come_out_in_order_however_they_are_cut) {
-  Ring ring;
+TEST(rings_of_a_process_that_has_many_are_shorter) {
+  CHECK_EQ(RingBytesOf(1), kRingBytes);
+  CHECK_EQ(RingBytesOf(16), kRingBytes);
+  CHECK_EQ(RingBytesOf(17), kRingBytes / 2);
+  CHECK_EQ(RingBytesOf(100), kRingBytes / 8);
+  CHECK_EQ(RingBytesOf(1000000), kRingBytesLeast);
+  for (size_t links = 1; links < 5000; links = links * 5 / 4 + 1) {
+    const size_t bytes = RingBytesOf(links);
+    CHECK_TRUE(IsRingBytes(bytes));
+    CHECK_TRUE(bytes == kRingBytesLeast || 2 * links * bytes <= kRingsBytesMost);
+  }
+  for (const uint64_t no : {uint64_t{0}, uint64_t{kRingBytesLeast / 2}, uint64_t{2 * kRingBytes},
+                            uint64_t{kRingBytes - 1}, ~uint64_t{0}}) {
+    CHECK_FALSE(IsRingBytes(no));
+  }
+}
+
+void CheckBytesComeInOrder(size_t ring_bytes) {
+  Ring ring(ring_bytes);
   auto random = mercury::testing::Random();
   uint64_t written = 0, read = 0;
   for (int turn = 0; turn < mercury::testing::Cases(2000); ++turn) {
-    std::vector<char> bytes(random() % (kRingBytes / 8));
+    std::vector<char> bytes(random() % (ring_bytes / 8));
     const size_t cut = bytes.empty() ? 0 : random() % bytes.size();
     iovec pieces[3] = {{bytes.data(), cut}, {nullptr, 0}, {bytes.data() + cut, bytes.size() - cut}};
     if (random() % 2 == 0) {
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = At(written + i);
       const size_t took = ring.writer.Write(pieces, 3);
-      CHECK_EQ(took, std::min<size_t>(bytes.size(), kRingBytes - (written - read)));
+      CHECK_EQ(took, std::min<size_t>(bytes.size(), ring_bytes - (written - read)));
       written += took;
     } else {
       const size_t got = ring.reader.Read(pieces, 3);
@@ -45,13 +64,24 @@ TEST(bytes_come_out_in_order_however_they_are_cut) {
       read += got;
     }
     CHECK_EQ(ring.reader.has_bytes(), written != read);
-    CHECK_EQ(ring.writer.has_room(), kRingBytes - (written - read) >= kRoomBytes);
+    CHECK_EQ(ring.writer.has_room(), ring_bytes - (written - read) >= ring_bytes / 4);
   }
+  const char* begin = ring.memory->bytes;
+  CHECK_TRUE(std::all_of(begin + ring_bytes, begin + kRingBytes, [](char c) { return c == 0; }));
+}
+
+TEST(bytes_come_out_in_order_however_they_are_cut) {
+  CheckBytesComeInOrder(kRingBytes);
+  CheckBytesComeInOrder(kRingBytesLeast);
 }
 
 // A ring whose writer lends: the reader has the same memory elsewhere.
 struct LendingRing {
-  explicit LendingRing(size_t bytes) : lent(bytes), borrowed(bytes) {}
+  explicit LendingRing(size_t bytes, size_t ring = kRingBytes)
+      : lent(bytes),
+        borrowed(bytes),
+        writer(memory.get(), {lent.data(), lent.size()}, ring),
+        reader(memory.get(), {borrowed.data(), borrowed.size()}, ring) {}
   // Of what is written now; nobody has copied it if the reader finds it where it is put here.
   size_t Write(size_t at, size_t bytes) {
     std::memcpy(borrowed.data() + at, lent.data() + at, bytes);
@@ -60,26 +90,26 @@ struct LendingRing {
   }
   std::unique_ptr<RingMemory> memory = std::make_unique<RingMemory>();
   std::vector<char> lent, borrowed;
-  RingWriter writer{memory.get(), {lent.data(), lent.size()}};
-  RingReader reader{memory.get(), {borrowed.data(), borrowed.size()}};
+  RingWriter writer;
+  RingReader reader;
 };
 
-TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
-  constexpr size_t kLent = 2 * kRingBytes;
-  LendingRing ring(kLent);
+void CheckLoansComeInOrder(size_t ring_bytes) {
+  const size_t lent_bytes = 2 * ring_bytes;
+  LendingRing ring(lent_bytes, ring_bytes);
   auto random = mercury::testing::Random();
   uint64_t written = 0, read = 0;
-  std::vector<char> own(kRingBytes);
+  std::vector<char> own(ring_bytes);
   for (int turn = 0; turn < mercury::testing::Cases(3000); ++turn) {
     if (random() % 2 == 0) {
       // Lent bytes of the ring's last two turns are never written over: the reader has them.
       std::vector<iovec> pieces;
       uint64_t offered = 0;
-      const size_t most = kRingBytes - (written - read);
+      const size_t most = ring_bytes - (written - read);
       for (size_t i = random() % 4; i > 0; --i) {
         const size_t bytes = std::min<size_t>(random() % (3 * kLoanBytesMin), most - offered);
-        const size_t at = (written + offered) % kLent;
-        const bool lend = random() % 2 == 0 && at + bytes <= kLent;
+        const size_t at = (written + offered) % lent_bytes;
+        const bool lend = random() % 2 == 0 && at + bytes <= lent_bytes;
         char* data = lend ? ring.lent.data() + at : own.data() + offered;
         for (size_t k = 0; k < bytes; ++k) data[k] = At(written + offered + k);
         if (lend) std::memcpy(ring.borrowed.data() + at, data, bytes);
@@ -89,7 +119,7 @@ TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
       REQUIRE_EQ(ring.writer.Write(pieces.data(), pieces.size()), offered);
       written += offered;
     } else {
-      std::vector<char> bytes(random() % (kRingBytes / 8));
+      std::vector<char> bytes(random() % (ring_bytes / 8));
       const iovec piece{bytes.data(), bytes.size()};
       const size_t got = ring.reader.Read(&piece, 1);
       CHECK_EQ(got, std::min<size_t>(bytes.size(), written - read));
@@ -99,7 +129,12 @@ TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
       CHECK_EQ(ring.writer.HasRead(read + 1), written == read);
     }
   }
-  CHECK_TRUE(read > mercury::testing::Cases(30) * kRingBytes / 3);
+  CHECK_TRUE(read > mercury::testing::Cases(30) * ring_bytes / 3);
+}
+
+TEST(what_is_lent_comes_in_order_with_the_rest_however_it_is_cut) {
+  CheckLoansComeInOrder(kRingBytes);
+  CheckLoansComeInOrder(kRingBytesLeast);
 }
 
 TEST(what_is_long_enough_is_lent_and_nothing_else) {
@@ -139,16 +174,16 @@ TEST(nothing_is_lent_to_a_reader_that_cannot_read_there) {
 }
 
 TEST(a_loan_that_cannot_be_breaks_the_ring) {
-  constexpr uint64_t kLent = 100000;
+  constexpr uint64_t lent_bytes = 100000;
   struct Loan {
     uint64_t at, where, bytes, made;
   };
   for (const Loan& loan :
-       {Loan{0, kLent, 1, 1}, Loan{0, kLent - 99, 100, 1}, Loan{0, 0, 0, 1},
+       {Loan{0, lent_bytes, 1, 1}, Loan{0, lent_bytes - 99, 100, 1}, Loan{0, 0, 0, 1},
         Loan{0, ~uint64_t{0}, 2, 1}, Loan{0, 0, ~uint64_t{0}, 1}, Loan{0, 0, kRingBytes + 1, 1},
         Loan{kRingBytes + 1, 0, 1, 1}, Loan{~uint64_t{0}, 0, 100, 1},
         Loan{0, 0, 100, kLoansMax + 1}, Loan{0, 0, 100, ~uint64_t{0}}}) {
-    LendingRing ring(kLent);
+    LendingRing ring(lent_bytes);
     ring.memory->loans[0].at = loan.at;
     ring.memory->loans[0].where = loan.where;
     ring.memory->loans[0].bytes = loan.bytes;

@@ -258,9 +258,10 @@ TEST(a_loan_that_cannot_be_ends_the_channel) {
     TcpSocket descriptor;
     REQUIRE_OK(SharedMemory::Make(2 * sizeof(RingMemory), &memory, &descriptor));
     const auto lent = LentMemory::Make();
+    auto* rings = static_cast<RingMemory*>(memory.data());
+    rings[0].ring_bytes = kRingBytesLeast;
     REQUIRE_TRUE(HandOver(listening.fd(), 1, descriptor.fd(), lends ? lent->Lend() : -1));
     guest->Woken(POLLIN);
-    auto* rings = static_cast<RingMemory*>(memory.data());
     rings[0].loans[0].bytes = 100;
     rings[0].loans[0].where = lends ? kLentBytes - 99 : 0;
     rings[0].loans_made = 1;
@@ -270,6 +271,34 @@ TEST(a_loan_that_cannot_be_ends_the_channel) {
     CHECK_EQ(got, -1);
     CHECK_EQ(errno, EPROTO);
   }
+}
+
+TEST(rings_are_as_long_as_the_host_says_and_no_other_length_is_believed) {
+  for (const size_t ring_bytes : {kRingBytesLeast, kRingBytes / 4, kRingBytes}) {
+    auto [listening, come] = LocalPair();
+    std::unique_ptr<Channel> host, guest;
+    REQUIRE_OK(MakeChannel(std::move(come), nullptr, &guest));
+    REQUIRE_OK(MakeChannel(std::move(listening), nullptr, &host, ring_bytes));
+    guest->Woken(POLLIN);
+    host->Woken(POLLIN);
+    const auto most = static_cast<ssize_t>(ring_bytes);
+    CHECK_EQ(Send(host.get(), std::string(2 * kRingBytes, 'h')), most);
+    CHECK_EQ(Send(guest.get(), std::string(2 * kRingBytes, 'g')), most);
+    CHECK_EQ(Receive(host.get()), std::string(100, 'g'));
+    CHECK_EQ(Receive(guest.get()), std::string(100, 'h'));
+  }
+  auto [listening, come] = LocalPair();
+  const auto guest = ChannelOf(std::move(come));
+  SharedMemory memory;
+  TcpSocket descriptor;
+  REQUIRE_OK(SharedMemory::Make(2 * sizeof(RingMemory), &memory, &descriptor));
+  static_cast<RingMemory*>(memory.data())->ring_bytes = kRingBytes + 1;
+  REQUIRE_TRUE(HandOver(listening.fd(), 1, descriptor.fd(), -1));
+  guest->Woken(POLLIN);
+  ssize_t got;
+  Receive(guest.get(), &got);
+  CHECK_EQ(got, -1);
+  CHECK_EQ(errno, EPROTO);
 }
 
 // Sends so many packets, each of its own length, and takes the other's.

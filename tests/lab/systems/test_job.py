@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pslite_ext.launch.output import LineCutter
 from scripts.lab.bed.bed import LoopbackBed
 from scripts.lab.bed.namespaces import start_time
 from scripts.lab.benches.case import Case, Figure, Setting
@@ -19,6 +21,7 @@ from scripts.lab.systems.job import JobFailed, MeasuredJob, Outcome, Process, ho
 from scripts.lab.systems.system import BASIC, System, system
 from scripts.lab.systems.watch import Watch
 from scripts.lab.workloads.job_config import Config
+from scripts.lab.workloads.measurement import MARK
 
 pytest.importorskip("mxnet")
 ZMQ = system("zmq", None)
@@ -146,3 +149,21 @@ def test_servers_can_live_beside_the_workers() -> None:
     assert len(outcome.cpu_s("server")) == 2
     assert outcome.links is not None
     assert set(outcome.links.change) == {"worker0", "worker1"}
+
+
+def test_what_a_process_says_may_be_longer_than_a_line_that_the_launcher_takes() -> None:
+    process = Process("worker", "worker0")
+    times = [0.123456789] * 30_000
+    said = MARK + json.dumps({"event": "result", "times_s": times})
+    cutter = LineCutter()
+    pieces = [
+        line
+        for at in range(0, len(said) + 1, 50_000)
+        for line in cutter.take(f"{said}\n"[at : at + 50_000].encode())
+    ]
+    assert len(pieces) > 2
+    heard = [event for event in map(process.hear, pieces) if event is not None]
+    assert heard == [{"event": "result", "times_s": times}]
+    assert process.hear(f"{MARK}{{'half of a li") is None  # two have written at once
+    assert process.hear("not for the lab") is None
+    assert list(process.lines) == [f"{MARK}{{'half of a li", "not for the lab"]

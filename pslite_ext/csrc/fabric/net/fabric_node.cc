@@ -58,6 +58,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
   link.checksum = options_.checksum;
   link.silence_us = options_.silence_us;
   link.take_turns = true;
+  link.ring_bytes = RingBytesOf(static_cast<size_t>(options_.workers));
   LaneEvents events;
   events.lost = [this](int peer, const Status& status) { Gone(peer, status, false); };
   events.left = [this](int peer) { Gone(peer, Status::Ok(), true); };
