@@ -97,7 +97,8 @@ def shared_item(m: Measured) -> Item:
         + "; ".join(found)
         + "".join(f"; beside the others, times as fast as {r}: {g}" for r, g in gains.items()),
         page("jobs"),
-        remarks="priorities are a job's own; between jobs, TCP shares the link",
+        remarks="priorities are a job's own; with three jobs, both cores are busy throughout, so "
+        "they are shared as much as the link",
     )
 
 
