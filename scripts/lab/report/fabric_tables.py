@@ -19,7 +19,7 @@ RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S")
 LDA = "LDA, "
 _CELL = re.compile(r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)$")
 _MORE = {
-    "gradients a second": "gradients / s",
+    "gradients a second": "gradients / s, to its end",
     "delay, median": "delay, median",
     "delay, 95 %": "95 %",
     "delay, most": "most",
