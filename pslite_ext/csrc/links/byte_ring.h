@@ -54,7 +54,7 @@ struct RingMemory {
     std::atomic<uint32_t> other_rests;
   };
   End writer, reader;
-  alignas(64) std::atomic<uint64_t> ring_bytes;  // who makes the memory says it, before all else
+  alignas(64) std::atomic<uint64_t> ring_bytes;  // said in the host's ring, before all else
   std::atomic<uint64_t> loans_made;
   std::atomic<uint32_t> reader_borrows;
   alignas(64) Loan loans[kLoansMax];

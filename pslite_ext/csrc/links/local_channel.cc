@@ -54,8 +54,7 @@ Status LocalChannel::Offer() {
     status = SharedMemory::Provide(descriptor, ring, offsetof(RingMemory, bytes) + ring_bytes_);
   }
   if (!status.ok()) return status;
-  auto* rings = static_cast<Rings*>(memory_.data());
-  rings->of_host.ring_bytes = rings->of_guest.ring_bytes = ring_bytes_;
+  static_cast<Rings*>(memory_.data())->of_host.ring_bytes = ring_bytes_;
   if (HandOver(fd(), kMemory, descriptor.fd(), lends_ != nullptr ? lends_->Lend() : -1)) {
     return status;
   }

@@ -55,6 +55,13 @@ bool Hosts::Beside(int worker, int server) const {
   return w < of_workers_.size() && s < of_servers_.size() && of_workers_[w] == of_servers_[s];
 }
 
+int Hosts::WorkersBeside(int server, int workers) const {
+  if (static_cast<size_t>(server) >= of_servers_.size()) return workers;
+  int beside = 0;
+  for (int w = 0; w < workers; ++w) beside += Beside(w, server) ? 1 : 0;
+  return beside;
+}
+
 bool Hosts::Sums(int worker) const {
   const auto w = static_cast<size_t>(worker);
   return w < sums_.size() && sums_[w];

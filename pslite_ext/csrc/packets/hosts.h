@@ -25,6 +25,8 @@ class Hosts {
 
   // Whether it is known who is where.
   bool known() const { return !of_workers_.empty(); }
+  // How many workers are on the server's host, of so many; all, if it is not known who is where.
+  int WorkersBeside(int server, int workers) const;
   // Who sends the worker's copies to the server.
   int Sender(int worker, int server) const;
   // How many workers the worker's copies stand for there; 0: it sends none.

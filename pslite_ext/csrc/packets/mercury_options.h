@@ -61,7 +61,6 @@ struct MercuryOptions {
     const int64_t silence_us = int64_t{tcp.timeout_ms} * 1200;
     LinkOptions link{policy.packet_bytes, checksum, silence_us, trace};
     link.links_beside = links_beside;
-    link.ring_bytes = RingBytesOf(static_cast<size_t>(workers) * static_cast<size_t>(lanes));
     return link;
   }
   uint64_t packet_overhead() const { return kHeaderBytes + (checksum ? kChecksumBytes : 0); }

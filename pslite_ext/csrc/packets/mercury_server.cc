@@ -56,6 +56,9 @@ Status MercuryServer::Start(const MercuryOptions& options, const std::map<int, u
     }
     LinkOptions link = options_.link();
     link.lends = lends_;
+    const int local =
+        options_.lanes * options_.hosts.WorkersBeside(options_.rank, options_.workers);
+    link.ring_bytes = RingBytesOf(static_cast<size_t>(local));
     link.first_peer = options_.rank % options_.workers;
     lanes_.push_back(std::make_unique<Lane>(std::move(endpoint), link, std::move(events)));
   }

@@ -207,9 +207,9 @@ def run(systems: Sequence[str], repeats: int = 1) -> list[Row]:
             ).stdout
             for fields in json.loads(output):
                 row = Row(**fields)
-                rows.setdefault((row.what, row.system, row.metric), row)
-                if repeat > 1:
-                    rows[row.what, row.system, row.metric].values.extend(row.values)
+                of_all = rows.setdefault((row.what, row.system, row.metric), row)
+                if of_all is not row:
+                    of_all.values.extend(row.values)
     return [*rows.values()]
 
 

@@ -10,6 +10,7 @@ using namespace mercury;           // NOLINT: a test
 using namespace mercury::testing;  // NOLINT: a test
 
 TEST(alone_everybody_sends_for_itself) {
+  CHECK_EQ(Hosts().WorkersBeside(0, 3), 3);
   for (const Hosts& hosts : {Hosts(), Hosts({0, 1}, {2, 3}), Hosts({0, 0, 0}, {0, 0})}) {
     for (int w = 0; w < 2; ++w) {
       CHECK_FALSE(hosts.Leads(w));
@@ -32,6 +33,9 @@ TEST(a_leader_sends_where_copies_leave_the_host) {
   CHECK_EQ(hosts.Workers(1), std::vector<int>{1});
   CHECK_TRUE(hosts.Beside(2, 0));
   CHECK_FALSE(hosts.Beside(2, 1) || hosts.Beside(1, 0));
+  CHECK_EQ(hosts.WorkersBeside(0, 4), 3);
+  CHECK_EQ(hosts.WorkersBeside(1, 4), 0);
+  CHECK_EQ(hosts.WorkersBeside(2, 4), 4);  // not known
   CHECK_EQ(hosts.Sender(3, 0), 3);
   CHECK_EQ(hosts.Sender(3, 1), 0);
   CHECK_EQ(hosts.Senders(0, 4), (std::vector<int>{0, 1, 2, 3}));
