@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -103,8 +103,11 @@ class Worker(Node):
 
 
 class Chaos:
-    def __init__(self, bed: LoopbackBed, folder: Path, seed: int) -> None:
+    def __init__(
+        self, bed: LoopbackBed, folder: Path, seed: int, only: Collection[str] = ()
+    ) -> None:
         self._bed, self._folder = bed, folder
+        self._weights = {what: n for what, n in WEIGHTS.items() if not only or what in only}
         self._draw = random.Random(seed)
         base = environment(bed, WORKERS, SERVERS, 0)
         self._base = base | {
@@ -207,7 +210,7 @@ class Chaos:
         """Something; whatever it was, training goes on."""
         until, steps = time.monotonic() + within_s, self.steps()
         few = len(self.there()) + len(self._newcomers()) < 3
-        what = "join" if few else self._draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        what = "join" if few else self._draw.choices([*self._weights], [*self._weights.values()])[0]
         began = time.monotonic()
         if self._do(what):
             self.done[what] = self.done.get(what, 0) + 1
@@ -321,11 +324,11 @@ class Chaos:
         ]
 
 
-def run(seconds: float, every: float, seed: int) -> dict[str, object]:
+def run(seconds: float, every: float, seed: int, only: Collection[str] = ()) -> dict[str, object]:
     hosts = ["scheduler", *(f"server{rank}" for rank in range(SERVERS)), *WORKERS_HOSTS]
     of_kind = LoopbackBed if privilege_missing() else Bed
     with of_kind(hosts) as bed, tempfile.TemporaryDirectory() as folder:
-        chaos = Chaos(bed, Path(folder), seed)
+        chaos = Chaos(bed, Path(folder), seed, only)
         chaos.wait_for("the job does not begin", lambda: chaos.steps() >= 10)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -369,12 +372,20 @@ def main(argv: Sequence[str]) -> int:
     add("--every", type=float, default=10, help="so many seconds (default: %(default)s)")
     add("--jobs", type=int, default=1)
     add("--seed", type=int, default=1, help="of the first job (default: %(default)s)")
+    add(
+        "--only",
+        nargs="+",
+        default=[],
+        choices=WEIGHTS,
+        metavar="EVENT",
+        help="of " + ", ".join(WEIGHTS) + "; workers also join when few are left",
+    )
     asked = parser.parse_args(argv)
     if min(asked.seconds, asked.every, asked.jobs) <= 0:
         parser.error("seconds and jobs above 0")
     try:
         for seed in range(asked.seed, asked.seed + asked.jobs):
-            print(json.dumps(run(asked.seconds, asked.every, seed)), flush=True)
+            print(json.dumps(run(asked.seconds, asked.every, seed, asked.only)), flush=True)
     except LabError as error:
         print(f"chaos, seed {seed}: {error}", file=sys.stderr)
         return 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.soak.chaos import End, useful_of
+from scripts.soak.chaos import End, main, useful_of
 
 
 def _ends(*moments: float, workers: int) -> list[End]:
@@ -34,3 +34,10 @@ def test_more_workers_may_take_longer() -> None:
     assert useful_of(alike, [(3.5, "join")])["useful"] == 1
     longer = [*alike, End(12, 3)]
     assert useful_of(longer, [])["useful"] == pytest.approx(1 - 3 * 1 / (2 * 3 + 3 * 9), abs=1e-3)
+
+
+def test_an_event_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--only", "earthquake"])
+    assert ended.value.code == 2
+    assert "kill the scheduler" in capsys.readouterr().err
