@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pslite_ext.forecast.model.zoo import known_job
-from scripts.lab.benches.mercury_paper import MODELS
 from scripts.lab.report.results import number
 from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
 from scripts.papers.measured import Asked, Measured
@@ -12,11 +11,11 @@ from scripts.papers.mercury_names import (
     BENCH,
     FIFO,
     GBIT,
-    NODES,
     OURS,
     SCHEDULER,
 )
 from scripts.papers.mercury_speed import (
+    CASES,
     foretold_gain,
     on_all_hosts,
     over_scheduler,
@@ -165,16 +164,10 @@ def _first(m: Measured) -> list[str]:
     stock, fifo = (on_all_hosts(m, rival) for rival in ("stock", FIFO))
     scheduler = between(over_scheduler(m))
     spent = {
-        who: between(
-            [processor_time(m, f"^Fig. 13, {x} x", n, who) for x in MODELS for n in NODES[x]]
-        )
+        who: between([processor_time(m, what, n, who) for what, n in CASES])
         for who in ("worker", "server")
     }
-    floors = [
-        m.one(BENCH, f"^Fig. 13, {x} x", OURS, "ratio to floor", f"^{n} ")
-        for x in MODELS
-        for n in NODES[x]
-    ]
+    floors = [m.one(BENCH, what, OURS, "ratio to floor", f"^{n} ") for what, n in CASES]
     tuned = [
         m.one("tuning", "^vgg16 x", OURS, "time / tuned", f" {rate} Mbit/s")
         for rate in ("1000", "100")

@@ -21,6 +21,7 @@ from scripts.papers.mercury_names import (
 from scripts.papers.quantity import Quantity, between, least, most
 
 FIG_13 = "abcdef"
+CASES = [(f"^Fig. 13, {model} x", n) for model in MODELS for n in NODES[model]]  # of how many hosts
 
 
 def _gains(m: Measured, what: str, rival: str, nodes: Sequence[int]) -> list[Quantity]:
@@ -29,8 +30,7 @@ def _gains(m: Measured, what: str, rival: str, nodes: Sequence[int]) -> list[Qua
 
 def on_all_hosts(m: Measured, rival: str) -> list[Quantity]:
     """Each model's gain over the rival, on each number of hosts."""
-    cases = [(f"^Fig. 13, {x} x", NODES[x]) for x in MODELS]
-    return [gain for what, nodes in cases for gain in _gains(m, what, rival, nodes)]
+    return [gain for what, n in CASES for gain in _gains(m, what, rival, [n])]
 
 
 def processor_time(m: Measured, what: str, nodes: int, who: str) -> Quantity:
@@ -50,7 +50,7 @@ def best_rival(m: Measured, what: str, nodes: int) -> Quantity:
 
 def over_scheduler(m: Measured) -> list[Quantity]:
     """Each model's gain over ByteScheduler, on each number of hosts."""
-    return [best_rival(m, f"^Fig. 13, {x} x", n) for x in MODELS for n in NODES[x]]
+    return [best_rival(m, what, n) for what, n in CASES]
 
 
 def foretold_gain(job: Job, rival: str, gbit: float = 10.0) -> str:

@@ -331,13 +331,11 @@ def items(m: Measured) -> list[Item]:
 
 def _first(m: Measured) -> list[str]:
     rest = [cell for cell in TABLE_2 if cell[1] != "N3" and cell not in EVEN]
-    uneven = {
-        system: between([speed_up(m, cell, system) for cell in rest]) for system in (A30, A60)
-    }
-    slow = {
-        system: [speed_up(m, cell, system) for cell in TABLE_2 if cell[1] == "N3"]
-        for system in (A30, A60)
-    }
+    slow = [cell for cell in TABLE_2 if cell[1] == "N3"]
+
+    def over_ring(system: str, cells: Sequence[tuple[str, str]]) -> str:
+        return between([speed_up(m, cell, system) for cell in cells])
+
     computing = m.gain(BENCH, "^C2 N1, to 0.8, 1 s of computation$", A30, RING)
     tree = [speed_up(m, cell, STEP, TREE) for cell in TABLE_2]
     passed = [
@@ -346,12 +344,13 @@ def _first(m: Measured) -> list[str]:
         for system in (A30, STEP)
     ]
     return [
-        f"holds in part: where links (N2) or workers (C2) are uneven, A-60 is {uneven[A60]} times "
-        f"as fast as a ring to the same accuracy and A-30 {uneven[A30]} times (paper: A-30, 1.23 "
-        f"to 2.96), {computing} times with 1 s of computation; where they hardly are (C1 N1, C3 "
-        f"N1), A-30 is {between([speed_up(m, cell, A30) for cell in EVEN])} times.",
+        "holds in part: where links (N2) or workers (C2) are uneven, A-60 is "
+        f"{over_ring(A60, rest)} times as fast as a ring to the same accuracy and A-30 "
+        f"{over_ring(A30, rest)} times "
+        f"(paper: A-30, 1.23 to 2.96), {computing} times with 1 s of computation; where they "
+        f"hardly are (C1 N1, C3 N1), A-30 is {over_ring(A30, EVEN)} times.",
         f"does not: where half of the links have a tenth of the rate (N3), it is slower than a "
-        f"ring (A-30 {between(slow[A30])} times, A-60 {between(slow[A60])}); in step, it is "
+        f"ring (A-30 {over_ring(A30, slow)} times, A-60 {over_ring(A60, slow)}); in step, it is "
         f"{between(tree)} times as fast as a tree, and gains nothing over a good ring. Several "
         "servers are planned, not run.",
         "is better: sums and models pass through workers packet by packet, "

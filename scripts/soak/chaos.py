@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +128,6 @@ class Chaos:
         for rank in range(WORKERS):
             self._train(f"worker{rank}", {})
         self._later: list[tuple[float, Callable[[], object]]] = []  # what, and when
-        self.done: dict[str, int] = {}
         self.happened: list[tuple[float, str]] = []  # by the clock that steps are said by
 
     def _schedules(self) -> Child:
@@ -165,6 +165,10 @@ class Chaos:
         last = [line for worker in self.workers for line in worker.lines[-3:]]
         return max((int(line[5:]) for line in last if line.startswith("step ")), default=0)
 
+    def done(self) -> dict[str, int]:
+        """How often what has happened."""
+        return dict(Counter(what for _, what in self.happened))
+
     def ends(self) -> list[End]:
         """Of all steps, in order: when somebody had done it first."""
         ended: dict[int, End] = {}
@@ -199,7 +203,7 @@ class Chaos:
             raise LabError(f"the scheduler has ended\n{self.report()}")
 
     def report(self, of: Node | None = None) -> str:
-        lines = [f"-- events: {self.done}", "-- scheduler", *self._lines[-30:]]
+        lines = [f"-- events: {self.done()}", "-- scheduler", *self._lines[-30:]]
         for node in [of] if of is not None else [*self._servers, *self.workers]:
             lines += [f"-- {node.name} {node.struck or node.child.poll()}", *node.lines[-25:]]
         return "\n".join(lines)
@@ -213,7 +217,6 @@ class Chaos:
         what = "join" if few else self._draw.choices([*self._weights], [*self._weights.values()])[0]
         began = time.monotonic()
         if self._do(what):
-            self.done[what] = self.done.get(what, 0) + 1
             self.happened.append((began, what))
         self.wait_for("nothing goes on", lambda: self.steps() > steps + 1)
         self.wait_for("time stands still", lambda: time.monotonic() >= until)
@@ -339,7 +342,7 @@ def run(seconds: float, every: float, seed: int, only: Collection[str] = ()) -> 
         if len({each["digest"] for each in told}) != 1:
             raise LabError(f"not all have the same state\n{chaos.report()}")
         useful = useful_of(chaos.ends(), chaos.happened)
-        return {"seed": seed, "events": chaos.done, "left": len(told), **useful}
+        return {"seed": seed, "events": chaos.done(), "left": len(told), **useful}
 
 
 def useful_of(ends: Sequence[End], happened: Sequence[tuple[float, str]]) -> dict[str, object]:

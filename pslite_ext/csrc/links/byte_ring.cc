@@ -149,7 +149,7 @@ bool RingReader::TakeLoan() {
 }
 
 bool RingReader::TakeWritersRest() {
-  return ring_bytes_ - Bytes() >= ring_bytes_ / 4 && TakeRest(&memory_->reader.other_rests);
+  return ring_bytes_ - Bytes() >= RoomBytes(ring_bytes_) && TakeRest(&memory_->reader.other_rests);
 }
 
 bool RingReader::Rest() {

@@ -20,8 +20,7 @@
 // memory is zero at the beginning.
 //
 // Thread-safety: an end is one thread's; the ends may be two threads' or two processes'. Ownership:
-// none of the memory. Invariant: read <= written <= read + `ring_bytes`, by each end's
-// own books.
+// none of the memory. Invariant: read <= written <= read + `ring_bytes`, by each end's own books.
 #pragma once
 
 #include <sys/uio.h>
@@ -42,6 +41,8 @@ constexpr size_t kLoansMax = 256;             // that are not counted past: more
 // Of each ring of a process with so many links.
 size_t RingBytesOf(size_t links);
 bool IsRingBytes(uint64_t bytes);
+// For less a writer does not come back.
+constexpr size_t RoomBytes(size_t ring_bytes) { return ring_bytes / 4; }
 
 struct RingMemory {
   struct Loan {
@@ -80,8 +81,7 @@ class RingWriter {
   bool half_full() const { return Room() < ring_bytes_ / 2; }
   // From now on the reader wakes who writes when there is room. False: there is already.
   bool Rest();
-  // For less than a quarter a writer does not come back.
-  bool has_room() const { return Room() >= ring_bytes_ / 4 || broken_; }
+  bool has_room() const { return Room() >= RoomBytes(ring_bytes_) || broken_; }
   // The reader has counted what was never written.
   bool broken() const { return broken_; }
   uint64_t written() const { return written_; }

@@ -50,8 +50,8 @@ Status LocalChannel::Offer() {
   TcpSocket descriptor;
   Status status = SharedMemory::Make(sizeof(Rings), &memory_, &descriptor);
   for (const size_t ring : {offsetof(Rings, of_host), offsetof(Rings, of_guest)}) {
-    if (!status.ok()) return status;
-    status = SharedMemory::Provide(descriptor, ring, offsetof(RingMemory, bytes) + ring_bytes_);
+    const size_t bytes = offsetof(RingMemory, bytes) + ring_bytes_;
+    if (status.ok()) status = SharedMemory::Provide(descriptor, ring, bytes);
   }
   if (!status.ok()) return status;
   static_cast<Rings*>(memory_.data())->of_host.ring_bytes = ring_bytes_;

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -207,9 +207,8 @@ def run(systems: Sequence[str], repeats: int = 1) -> list[Row]:
             ).stdout
             for fields in json.loads(output):
                 row = Row(**fields)
-                of_all = rows.setdefault((row.what, row.system, row.metric), row)
-                if of_all is not row:
-                    of_all.values.extend(row.values)
+                place = row.what, row.system, row.metric
+                rows.setdefault(place, replace(row, values=[])).values.extend(row.values)
     return [*rows.values()]
 
 

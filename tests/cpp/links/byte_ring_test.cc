@@ -174,16 +174,16 @@ TEST(nothing_is_lent_to_a_reader_that_cannot_read_there) {
 }
 
 TEST(a_loan_that_cannot_be_breaks_the_ring) {
-  constexpr uint64_t lent_bytes = 100000;
+  constexpr uint64_t kLent = 100000;
   struct Loan {
     uint64_t at, where, bytes, made;
   };
   for (const Loan& loan :
-       {Loan{0, lent_bytes, 1, 1}, Loan{0, lent_bytes - 99, 100, 1}, Loan{0, 0, 0, 1},
+       {Loan{0, kLent, 1, 1}, Loan{0, kLent - 99, 100, 1}, Loan{0, 0, 0, 1},
         Loan{0, ~uint64_t{0}, 2, 1}, Loan{0, 0, ~uint64_t{0}, 1}, Loan{0, 0, kRingBytes + 1, 1},
         Loan{kRingBytes + 1, 0, 1, 1}, Loan{~uint64_t{0}, 0, 100, 1},
         Loan{0, 0, 100, kLoansMax + 1}, Loan{0, 0, 100, ~uint64_t{0}}}) {
-    LendingRing ring(lent_bytes);
+    LendingRing ring(kLent);
     ring.memory->loans[0].at = loan.at;
     ring.memory->loans[0].where = loan.where;
     ring.memory->loans[0].bytes = loan.bytes;
