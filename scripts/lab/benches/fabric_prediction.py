@@ -54,8 +54,9 @@ class Fabric(Simulated):
         self._tree_asked = False
 
     def begin(self) -> None:
-        for worker in range(self.conditions.workers):
-            self._ask(worker)
+        """The server waits until everybody has asked."""
+        self._askers = [*range(self.conditions.workers)]
+        self.network.after(self.conditions.begun_within_s, self._answer)
 
     def push(self, worker: int) -> None:
         self.network.after(LETTER_S, partial(self._request, worker))

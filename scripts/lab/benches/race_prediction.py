@@ -31,6 +31,7 @@ class Conditions:
     workers: int = 30
     compute_s: float = 0.1
     lag_s: float = 0.2  # so late does the scheduler know of new rates
+    begun_within_s: float = 0.1  # measured, thirty processes on two cores
     seed: int = 1
 
     @property
@@ -109,7 +110,8 @@ class Async(Simulated):
 
     def begin(self) -> None:
         for worker in range(self.conditions.workers):
-            self._reply(worker)
+            begun_s = self.conditions.begun_within_s * worker / self.conditions.workers
+            self.network.after(begun_s, partial(self._reply, worker))
 
     def push(self, worker: int) -> None:
         self.network.send(host_of(worker), SERVER, BYTES, partial(self._reply, worker))
@@ -127,7 +129,7 @@ class Ring(Simulated):
         self._sent, self._got = [0] * n, [0] * n  # steps of the round under way, or the next
         self._sends, self._takes_part = [False] * n, [False] * n
         for worker in range(n):
-            self.compute(worker)
+            self.network.after(self.conditions.begun_within_s, partial(self.compute, worker))
 
     def push(self, worker: int) -> None:
         self._takes_part[worker] = True
@@ -171,7 +173,7 @@ class Tree(Simulated):
                 self._below[parent].append(worker)
         self._sizes = [min(4 * PIECE, BYTES - at) for at in range(0, BYTES, 4 * PIECE)]
         self._edges: dict[tuple[int, int], list[int]] = {}  # pieces that wait; the first is sent
-        self._round()
+        self.network.after(self.conditions.begun_within_s, self._round)
 
     def _round(self) -> None:
         workers = self.conditions.workers

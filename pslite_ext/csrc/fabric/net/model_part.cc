@@ -157,18 +157,23 @@ bool ModelPart::WaitsBeside(int worker) const {
   });
 }
 
+// So long others may join those `ready`.
+double ModelPart::Gathers_s(size_t ready) const {
+  if (!first_) return std::min(kGathering * sender_.takes_s(), kGatheringMost_s);
+  return ready + gone_.size() < progress_.size() ? options_.first_gathering_s : 0;
+}
+
 // Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
 void ModelPart::Answer(double now_s) {
   if (tree_asked_ || sender_.peers() > kStillLeaving) return;
   std::vector<int> ready = askers_.Ready(granted_);
-  ready.resize(std::min(ready.size(), kTreeMost));
   if (ready.empty()) return;
-  if (!gathered_ && gathers_until_s_ == kNever) {
-    gathers_until_s_ = now_s + std::min(kGathering * sender_.takes_s(), kGatheringMost_s);
-  }
-  if (!gathered_ && now_s < gathers_until_s_) return;
-  gathered_ = false;
+  const double gathers_s = gathered_ ? 0 : Gathers_s(ready.size());
+  gathers_until_s_ = std::min(gathers_until_s_, now_s + gathers_s);
+  if (now_s < gathers_until_s_) return;
+  gathered_ = first_ = false;
   gathers_until_s_ = kNever;
+  ready.resize(std::min(ready.size(), kTreeMost));
   std::vector<Edge> straight;
   straight.reserve(ready.size());
   for (const int worker : ready) straight.push_back({kServerNode, worker});

@@ -4,9 +4,11 @@
 // the model; the model is sent to workers that ask for it, and as a whole to the replica. A worker
 // may have to wait for the version that it asks for, or for others that are served first; and for a
 // small part of the time that a model takes, so that those who ask at about the same time get it
-// together. Where models go down chains, workers of one host do, too: who asks waits for one beside
-// it whose update is under way. So a host's links carry one model for all of them and, since they
-// have computed by the same time, one sum of their next updates.
+// together; the first ones longer, since then everybody is about to ask, and a few models of their
+// own on a slow link would keep all others waiting. Where models go down chains, workers of one
+// host do, too: who asks waits for one beside it whose update is under way. So a host's links carry
+// one model for all of them and, since they have computed by the same time, one sum of their next
+// updates.
 //
 // The sum of the last all-reduce is kept until the next one is complete. With Nesterov's momentum,
 // workers get the model where its last step, taken once more, would lead. Without first values, the
@@ -34,6 +36,9 @@
 namespace mercury::fabric {
 
 constexpr size_t kCommitsKept = 4096;  // the last ones, for whoever asks
+// Before anything is answered, everybody is waited for, at most so long: measured, thirty processes
+// on two cores begin within 0.1 s.
+constexpr double kFirstGathering_s = 0.25;
 
 struct ModelOptions {
   Role role = Role::kServer;
@@ -45,6 +50,7 @@ struct ModelOptions {
   int workers = 0;
   std::vector<std::vector<int>> beside =
       {};  // each worker: the others of its host; empty: not known
+  double first_gathering_s = kFirstGathering_s;
 };
 
 // An update that was applied: it made `version`.
@@ -81,6 +87,7 @@ class ModelPart : public Part {
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
   bool WaitsBeside(int worker) const;
+  double Gathers_s(size_t ready) const;
   void Answer(double now_s);
   void Serve(const std::vector<Edge>& tree, bool by_packets);
   void Carry(const ModelSteps& steps);
@@ -104,6 +111,7 @@ class ModelPart : public Part {
   bool by_packets_ = false;          // models go down chains, as far as is known
   double gathers_until_s_ = kNever;  // askers, before one of them is answered
   bool gathered_ = false;            // that time has passed
+  bool first_ = true;                // nobody has been answered
   std::vector<int64_t> progress_;    // so many updates of each worker are in the model
   std::set<int> gone_;               // workers
   std::map<int, double> asks_by_s_;  // of workers whose updates were just applied

@@ -15,7 +15,7 @@ using mercury::Role;
 namespace {
 
 ModelOptions Options(Role role, double momentum, bool replica) {
-  return {role, 5, {momentum, false}, replica, 16, 6, 2};
+  return {role, 5, {momentum, false}, replica, 16, 6, 2, {}, 0};
 }
 
 struct Fixture {
@@ -101,6 +101,30 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 3}, {3, 5}}});
   CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 3));
   for (const int worker : {5, 7}) CHECK_TRUE(server.Sent(PeerOf(worker)).empty());
+}
+
+TEST(before_anything_is_answered_everybody_is_waited_for_a_little) {
+  for (const auto* how : {"all ask", "one is gone", "one is late"}) {
+    const std::string manner = how;
+    ModelOptions options = Options(Role::kServer, 0, false);
+    options.first_gathering_s = kFirstGathering_s;
+    Recorder outbox;
+    ModelPart part(options, Vector(6, 1), &outbox);
+    CHECK_OK(part.Hear(PeerOf(0), GetLetter{{0, 0, 10}}, {}, 1));
+    CHECK_EQ(part.WakeAt(PeerOf(0), 1), 1 + kFirstGathering_s);
+    if (manner == "all ask") {
+      CHECK_OK(part.Hear(PeerOf(1), GetLetter{{0, 0, 11}}, {}, 1.1));
+      CHECK_EQ(outbox.OneTo<AskingLetter>(kSchedulerPeer).tree.edges.size(), 2);
+      continue;
+    }
+    if (manner == "one is gone") part.Gone(PeerOf(1), 1.1);
+    if (manner == "one is late") part.Turn(1 + kFirstGathering_s);
+    OutPacket packet;
+    CHECK_TRUE(NextOf(&part, &outbox, PeerOf(0), 2, &packet));
+    // From then on only who asks at about the same time.
+    CHECK_OK(part.Hear(PeerOf(0), GetLetter{{0, 0, 12}}, {}, 2));
+    CHECK_TRUE(part.WakeAt(PeerOf(1), 2) != 2 + kFirstGathering_s);
+  }
 }
 
 TEST(workers_of_a_host_get_the_model_together) {
