@@ -280,7 +280,9 @@ class Fabric:
     """This process as a node of an MLfabric job (pslite_ext/fabric). Memory is float32."""
 
     def __init__(self, options: Mapping[str, object], model: object, elements: int) -> None:
-        """On its way into the job. `model`: the first values, of a server or its replica."""
+        """On its way into the job. `model`: the first values, of a server or its replica.
+
+        `options["calls"]` is Calls of pslite_ext/fabric/calls.py."""
 
     def wait(self, what: int) -> bool:
         """For a moment: for the job's beginning (0), its end (1), or all pushes' fates (2)."""

@@ -3,10 +3,13 @@
 
 from array import array
 
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_INCREF
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from pslite_ext.errors import (

@@ -22,6 +22,9 @@ cdef extern from "process/fabric_api.h" nogil:
         const double* weights
         size_t num_weights
         const char* wire
+        int (*update)(void*, float*, const float*, size_t, int64_t, char*, size_t) noexcept
+        int (*request)(void*, const float*, float*, size_t, char*, size_t) noexcept
+        void* script
     int mercury_fabric_join(const mercury_fabric_options*, const float*, size_t, mercury_fabric**)
     int mercury_fabric_wait(mercury_fabric*, int, int)
     int mercury_fabric_push(mercury_fabric*, const float*, double, int64_t*)
@@ -59,9 +62,45 @@ def fabric_limits(int64_t update_bytes):
     }
 
 
+cdef lent(const float* memory, size_t elements, bint writable):
+    return PyMemoryView_FromMemory(
+        <char*>memory, elements * sizeof(float), PyBUF_WRITE if writable else PyBUF_READ)
+
+
+cdef int say_failed(failed, char* error, size_t error_bytes):
+    cdef bytes text = f"{type(failed).__name__}: {failed}".encode()[:error_bytes - 1]
+    memcpy(error, <char*>text, len(text) + 1)
+    return 1
+
+
+# On the lane's thread. `script`: Calls of pslite_ext/fabric/calls.py.
+cdef int script_updates(
+    void* script, float* model, const float* change, size_t elements, int64_t updates,
+    char* error, size_t error_bytes
+) noexcept with gil:
+    try:
+        (<object>script).apply(
+            lent(model, elements, True), lent(change, elements, False), updates)
+    except BaseException as failed:
+        return say_failed(failed, error, error_bytes)
+    return 0
+
+
+cdef int script_shows(
+    void* script, const float* model, float* shown, size_t elements, char* error,
+    size_t error_bytes
+) noexcept with gil:
+    try:
+        (<object>script).show(lent(model, elements, False), lent(shown, elements, True))
+    except BaseException as failed:
+        return say_failed(failed, error, error_bytes)
+    return 0
+
+
 cdef class Fabric:
     cdef mercury_fabric* _fabric
     cdef size_t _elements
+    cdef object _calls
 
     def __cinit__(self, options, model, size_t elements):
         cdef mercury_fabric_options its
@@ -86,6 +125,14 @@ cdef class Fabric:
         its.aggregators, its.as_they_come = options["aggregators"], options["as_they_come"]
         its.by_packets, its.record = options["by_packets"], options["record"]
         its.weights, its.num_weights = weights.data(), weights.size()
+        self._calls = options["calls"]
+        its.script = <void*>self._calls
+        its.update = NULL
+        its.request = NULL
+        if self._calls.update is not None:
+            its.update = script_updates
+        if self._calls.request is not None:
+            its.request = script_shows
         if model is not None:
             values = model
             first = &values[0]

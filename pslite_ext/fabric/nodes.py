@@ -14,6 +14,7 @@ import numpy as np
 from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.errors import ClosedError, InvalidArgumentError, PsliteError, follows
+from pslite_ext.fabric.calls import Calls, Request, Update
 from pslite_ext.fabric.feed import Feed
 from pslite_ext.fabric.options import (
     ALL_OF_IT,
@@ -42,6 +43,7 @@ class _Node:
         rule: Rule | None = None,
         planning: Planning = ALL_OF_IT,
         mode: str = "",
+        calls: Calls | None = None,
     ) -> None:
         global _here
         if _here is not None:
@@ -63,7 +65,9 @@ class _Node:
         launched = bool(settings.values["MERCURY_LAUNCHED"])
         self._ended = ""  # who has, before the job has begun
         self._starter = Starter(launched and role == "scheduler", self._other_ended)
-        options = node_options(settings, rule, planning)
+        calls = calls or Calls()
+        calls.shape = self.shape or calls.shape
+        options = {**node_options(settings, rule, planning), "calls": calls}
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
         self._job = {
@@ -284,14 +288,23 @@ def register_as_worker(model: Any, rule: Rule | None = None, mode: str = "") -> 
     return Worker(model, rule, mode)
 
 
-def register_as_server(model: Any | None = None) -> Holder:
-    """Joins the job with the model's first values, or with worker 0's; `serve()` then serves."""
-    return Holder("server", model)
+def register_as_server(
+    model: Any | None = None, *, update: Update | None = None, request: Request | None = None
+) -> Holder:
+    """Joins the job with the model's first values, or with worker 0's; `serve()` then serves.
+
+    `update(model, change, updates)` is called instead of adding: it changes `model` in place by
+    `change`, the sum of so many updates. What `request(model)` returns is what workers get of a
+    version. Both get the model's shape, or flat arrays where worker 0 gives it.
+    """
+    return Holder("server", model, calls=Calls(update, request))
 
 
-def register_as_replica(model: Any | None = None) -> Holder:
-    """As the server's, and with the same values."""
-    return Holder("replica", model)
+def register_as_replica(
+    model: Any | None = None, *, update: Update | None = None, request: Request | None = None
+) -> Holder:
+    """As the server's, with the same values and the same calls."""
+    return Holder("replica", model, calls=Calls(update, request))
 
 
 def register_as_scheduler(planning: Planning = ALL_OF_IT) -> Scheduler:
@@ -299,17 +312,24 @@ def register_as_scheduler(planning: Planning = ALL_OF_IT) -> Scheduler:
     return Scheduler(planning)
 
 
-def register(model: Any, at_end: Callable[[Any], object] | None = None) -> Worker:
+def register(
+    model: Any,
+    at_end: Callable[[Any], object] | None = None,
+    *,
+    update: Update | None = None,
+    request: Request | None = None,
+) -> Worker:
     """Does what this process is told to (DMLC_ROLE): returns in a worker.
 
     In all others it serves until the job is over, and then ends the process. Whoever is the server
-    then calls `at_end` with the model before.
+    then calls `at_end` with the model before. `update` and `request` as of `register_as_server`.
     """
     try:
         role = os.environ.get("DMLC_ROLE", "").strip()
         if role not in ("server", "replica", "scheduler"):
             return Worker(model)
-        serving = Scheduler() if role == "scheduler" else Holder(role, model)
+        calls = Calls(update, request)
+        serving = Scheduler() if role == "scheduler" else Holder(role, model, calls=calls)
         serving.serve()
         if at_end is not None and isinstance(serving, Holder) and serving.stats()["is_server"]:
             at_end(serving.model()[0])

@@ -184,7 +184,7 @@ def items(m: Measured) -> list[Item]:
         Item(
             "Figs. 1 to 5; Table 1, Algorithms 1 to 3, eqs. 7 to 11",
             "timelines, calls, ordering, aggregation, replication",
-            "built so; callbacks and the server's argument of Table 1 are not",
+            "built so; the server's argument of Table 1 is not: a job has one",
             f"{doc('fabric')}, {doc('fabric-plan')}",
         ),
         Item(

@@ -40,6 +40,36 @@ Status OfNode(mercury_fabric* fabric, const Body& body) {
   return Status::Closed("this process was forked by a node of the job, which alone is in it");
 }
 
+// What a script's call says, as data.
+template <typename Call>
+Status OfScript(const char* what, const Call& call) {
+  constexpr size_t kTextMost = 1024;
+  char error[kTextMost] = "";
+  if (call(error, kTextMost) == 0) return Status::Ok();
+  return Status::InvalidArgument(std::string("the server's own call for ") + what +
+                                 " failed: " + error);
+}
+
+mercury::fabric::ServerCalls CallsOf(const mercury_fabric_options& options) {
+  mercury::fabric::ServerCalls calls;
+  void* const script = options.script;
+  if (const auto update = options.update; update != nullptr) {
+    calls.update = [=](float* model, const float* change, size_t elements, int64_t updates) {
+      return OfScript("an update", [&](char* error, size_t bytes) {
+        return update(script, model, change, elements, updates, error, bytes);
+      });
+    };
+  }
+  if (const auto request = options.request; request != nullptr) {
+    calls.request = [=](const float* model, float* shown, size_t elements) {
+      return OfScript("a request", [&](char* error, size_t bytes) {
+        return request(script, model, shown, elements, error, bytes);
+      });
+    };
+  }
+  return calls;
+}
+
 }  // namespace
 
 int mercury_fabric_join(const mercury_fabric_options* options, const float* model, size_t elements,
@@ -81,6 +111,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
       return Status::InvalidArgument(std::string("under MLfabric updates cannot travel as '") +
                                      options->wire + "'");
     }
+    its.calls = CallsOf(*options);
     Vector first(model, model + (model == nullptr ? 0 : elements));
     const int node = its.node;
     std::unique_ptr<mercury_fabric> made(

@@ -14,6 +14,14 @@ extern "C" {
 
 typedef struct mercury_fabric mercury_fabric;
 
+/* What a script does where the model is (fabric/net/server_calls.h). 0: done; 1: it failed, and
+ * `error`, of `error_bytes`, says how. */
+typedef int (*mercury_fabric_update_call)(void* script, float* model, const float* change,
+                                          size_t elements, int64_t updates, char* error,
+                                          size_t error_bytes);
+typedef int (*mercury_fabric_request_call)(void* script, const float* model, float* shown,
+                                           size_t elements, char* error, size_t error_bytes);
+
 typedef struct {
   int node; /* a worker's rank, or -1: the server, -2: its replica, -3: the scheduler */
   int workers;
@@ -46,6 +54,10 @@ typedef struct {
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */
   const char* wire;      /* as what updates travel: "float32", or a codec's name */
+  /* Of the server and its replica; null: the job's rule. */
+  mercury_fabric_update_call update;
+  mercury_fabric_request_call request;
+  void* script;
 } mercury_fabric_options;
 
 enum { MERCURY_FABRIC_BEGUN = 0, MERCURY_FABRIC_ENDED = 1, MERCURY_FABRIC_SETTLED = 2 };

@@ -269,10 +269,17 @@ Status FabricNode::Enter(const Attendance& roster) {
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
   } else {
+    if (options_.calls.any() && roster.rule.momentum > 0) {
+      Fail(Status::InvalidArgument(
+          "the server's script has calls of its own, and the job's rule is momentum, which they "
+          "take the place of: leave MERCURY_FABRIC_UPDATE unset"));
+      return Status::Ok();
+    }
     const auto role = node == kServerNode ? Role::kServer : Role::kReplica;
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
-    const ModelOptions its{role,         bound,    roster.rule,      options_.replica,
-                           kPacketBytes, elements, options_.workers, Beside(roster.seats)};
+    ModelOptions its{role,         bound,    roster.rule,      options_.replica,
+                     kPacketBytes, elements, options_.workers, Beside(roster.seats)};
+    its.calls = options_.calls;
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
@@ -312,6 +319,7 @@ void FabricNode::Turn(int64_t now_us) {
   if (door_ != nullptr) door_->Turn(now_us);
   for (const auto& dialer : dialers_) dialer->Turn(now_us);
   endpoint_->Turn(now_us);
+  if (model_part_ != nullptr && !model_part_->failure().ok()) Fail(model_part_->failure());
   SayReady();
   if (!begun_ && !ending_ && now_us >= give_up_at_us_ && is_scheduler() && !DescriptorLeft()) {
     Fail(Status::Exhausted(NoDescriptorLeft(NodeText(kSchedulerNode))));  // nobody else's doing

@@ -56,6 +56,8 @@ struct FabricNodeOptions {
   // The scheduler's:
   SchedulerOptions planning;
   const Codec* codec = nullptr;  // as what updates travel; null: as they are
+  // Of the server and its replica.
+  ServerCalls calls = {};
   std::vector<double> weights;
 };
 

@@ -197,17 +197,22 @@ void ModelPart::Serve(const std::vector<Edge>& tree, bool by_packets) {
 }
 
 std::shared_ptr<const Vector> ModelPart::Shown() {
-  if (!options_.rule.nesterov || !has_step()) return model_;
-  if (ahead_ != nullptr && ahead_version_ == version()) return ahead_;
-  ahead_version_ = version();
-  ahead_.reset();
-  ahead_ = spares_.Get(model_->size());
-  const auto ahead = static_cast<float>(options_.rule.momentum);
+  const bool looks_ahead = options_.rule.nesterov && has_step();
+  if (!looks_ahead && options_.calls.request == nullptr) return model_;
+  if (shown_ != nullptr && shown_version_ == version()) return shown_;
+  shown_version_ = version();
+  shown_.reset();
+  shown_ = spares_.Get(model_->size());
   const float* model = model_->data();
+  float* shown = shown_->data();
+  if (!looks_ahead) {
+    if (failure_.ok()) failure_ = options_.calls.request(model, shown, model_->size());
+    return shown_;
+  }
+  const auto ahead = static_cast<float>(options_.rule.momentum);
   const float* step = step_->data();
-  float* shown = ahead_->data();
-  for (size_t i = 0; i < ahead_->size(); ++i) shown[i] = model[i] + ahead * step[i];
-  return ahead_;
+  for (size_t i = 0; i < shown_->size(); ++i) shown[i] = model[i] + ahead * step[i];
+  return shown_;
 }
 
 bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
@@ -224,10 +229,13 @@ double ModelPart::WakeAt(int peer, double now_s) const {
 }
 
 void ModelPart::Carry(const ModelSteps& steps) {
-  for (const ModelStep& step : steps) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const ModelStep& step = steps[i];
+    const bool more =
+        i + 1 < steps.size() && steps[i + 1].kind == ModelStep::kApply && !steps[i + 1].first;
     switch (step.kind) {
       case ModelStep::kApply:
-        Apply(step);
+        Apply(step, !more);
         break;
       case ModelStep::kDiscard:
         memory_.erase(step.memory);
@@ -250,16 +258,37 @@ void ModelPart::Carry(const ModelSteps& steps) {
   }
 }
 
-void ModelPart::Apply(const ModelStep& step) {
+void ModelPart::Apply(const ModelStep& step, bool whole) {
   const auto group = memory_.find(step.memory);
   if (step.updates.front().reduce) {
     Reduce(step, group->second);
+  } else if (options_.calls.update != nullptr) {
+    CallUpdate(step, group->second, whole);
+    Count(step);
   } else {
     AppendShared(spares_, StrideOf(options_.rule.momentum, step.versions), &model_,
                  has_step() ? &step_ : nullptr, group->second.group());
     Count(step);
   }
   memory_.erase(group);
+}
+
+void ModelPart::CallUpdate(const ModelStep& step, const Cargo& cargo, bool whole) {
+  if (step.first) {
+    change_ = Taken(cargo.sum);
+    changes_ = 0;
+  } else {
+    AppendShared(spares_, {}, &change_, nullptr, cargo.group());
+  }
+  changes_ += static_cast<int64_t>(step.updates.size());
+  if (!whole || !failure_.ok()) return;
+  if (model_.use_count() > 1) {  // others read it
+    std::shared_ptr<Vector> own = spares_.Get(model_->size());
+    std::copy(model_->begin(), model_->end(), own->begin());
+    model_ = std::move(own);
+  }
+  failure_ = options_.calls.update(model_->data(), change_->data(), model_->size(), changes_);
+  change_.reset();
 }
 
 void ModelPart::Reduce(const ModelStep& step, const Cargo& cargo) {

@@ -12,7 +12,8 @@
 //
 // The sum of the last all-reduce is kept until the next one is complete. With Nesterov's momentum,
 // workers get the model where its last step, taken once more, would lead. Without first values, the
-// part waits for worker 0's.
+// part waits for worker 0's. The server's script may have calls of its own (server_calls.h): one
+// that applies what a version's updates sum up to, and one that says what workers get.
 //
 // Thread-safety: none; the lane owns it. Invariants: up to rounding, the model is what appending
 // the updates of `commits` one by one gives; no model between two versions is ever sent.
@@ -31,6 +32,7 @@
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
+#include "fabric/net/server_calls.h"
 #include "fabric/net/spare_vectors.h"
 
 namespace mercury::fabric {
@@ -51,6 +53,7 @@ struct ModelOptions {
   std::vector<std::vector<int>> beside =
       {};  // each worker: the others of its host; empty: not known
   double first_gathering_s = kFirstGathering_s;
+  ServerCalls calls = {};  // without momentum
 };
 
 // An update that was applied: it made `version`.
@@ -77,6 +80,8 @@ class ModelPart : public Part {
   std::shared_ptr<const Vector> Shown();
   int64_t version() const { return daemon_.version(); }
   bool is_server() const { return daemon_.role() == Role::kServer; }
+  // Of one of the script's calls; the model is nothing from then on.
+  const Status& failure() const { return failure_; }
   const std::deque<Committed>& commits() const { return commits_; }
   // How many updates were applied so many versions late.
   const std::map<int64_t, int64_t>& delays() const { return delays_; }
@@ -91,7 +96,9 @@ class ModelPart : public Part {
   void Answer(double now_s);
   void Serve(const std::vector<Edge>& tree, bool by_packets);
   void Carry(const ModelSteps& steps);
-  void Apply(const ModelStep& step);
+  // `whole`: with it, all of its version's updates are there.
+  void Apply(const ModelStep& step, bool whole);
+  void CallUpdate(const ModelStep& step, const Cargo& cargo, bool whole);
   void Reduce(const ModelStep& step, const Cargo& cargo);
   void Count(const ModelStep& step);
   double StepNorm() const;
@@ -103,8 +110,11 @@ class ModelPart : public Part {
   const SpareVectors spares_;
   // While others hold them, they stay as they are, and what is appended goes to copies.
   std::shared_ptr<Vector> model_, step_;  // the last change; without momentum there is none
-  std::shared_ptr<Vector> ahead_;         // with Nesterov's, what workers get of `ahead_version_`
-  int64_t ahead_version_ = -1;
+  std::shared_ptr<Vector> shown_;         // what workers get of `shown_version_`, if not the model
+  int64_t shown_version_ = -1;
+  std::shared_ptr<Vector> change_;  // of the next version, for the script's call
+  int64_t changes_ = 0;             // updates of which it is the sum
+  Status failure_;
   Askers askers_;
   const Askers::May granted_ = [this](const Asker& asker) { return Granted(asker); };
   bool tree_asked_ = false;

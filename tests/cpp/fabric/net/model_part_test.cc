@@ -21,8 +21,9 @@ ModelOptions Options(Role role, double momentum, bool replica) {
 struct Fixture {
   Recorder outbox;
   ModelPart part;
+  explicit Fixture(const ModelOptions& options) : part(options, Vector(6, 1), &outbox) {}
   explicit Fixture(Role role = Role::kServer, double momentum = 0, bool replica = false)
-      : part(Options(role, momentum, replica), Vector(6, 1), &outbox) {}
+      : Fixture(Options(role, momentum, replica)) {}
 
   void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
     CHECK_OK(part.Hear(peer, letter, haul, 0));
@@ -300,6 +301,58 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
     model += i + 0.5 * step;
     CHECK_EQ((*part.Shown())[3], static_cast<float>(model));
   }
+}
+
+TEST(a_script_s_call_applies_what_a_version_s_updates_sum_up_to) {
+  std::vector<int64_t> counts;
+  ModelOptions options = Options(Role::kServer, 0, false);
+  options.calls.update = [&](float* model, const float* change, size_t elements, int64_t updates) {
+    counts.push_back(updates);
+    for (size_t i = 0; i < elements; ++i) model[i] = 2 * model[i] + change[i];
+    return mercury::Status::Ok();
+  };
+  Recorder outbox;
+  ModelPart part(options, Vector(6, 1), &outbox);
+  const auto expect = [&](const std::vector<Placed>& updates) {
+    Order order = MakeOrder(Order::kExpect, kServerNode);
+    order.updates = updates;
+    CHECK_OK(part.Hear(kSchedulerPeer, order, {}, 0));
+  };
+  expect({{1, {0, 1}, 0}});
+  const std::shared_ptr<const Vector> read = part.Shown();
+  CHECK_OK(part.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 4)), 0));
+  CHECK_EQ(part.model()[5], 6.0F);
+  CHECK_EQ((*read)[5], 1.0F);  // who reads a version goes on doing so
+  // A round is one version, however many groups it comes in.
+  expect({{2, {0, 2}, 1, 2}, {3, {1, 1}, 1, 2}});
+  CHECK_OK(part.Hear(PeerOf(1), Updates(1, {3}), Of(Vector(6, 8)), 0));
+  CHECK_EQ(part.version(), 1);
+  CHECK_OK(part.Hear(PeerOf(0), Updates(1, {2}), Of(Vector(6, 16)), 0));
+  CHECK_EQ(part.version(), 2);
+  CHECK_EQ(part.model()[0], 36.0F);
+  CHECK_TRUE(counts == (std::vector<int64_t>{1, 2}));
+  CHECK_OK(part.failure());
+}
+
+TEST(a_script_s_call_says_what_workers_get_once_for_each_version) {
+  int calls = 0;
+  ModelOptions options = Options(Role::kServer, 0, false);
+  options.calls.request = [&](const float* model, float* shown, size_t elements) {
+    ++calls;
+    for (size_t i = 0; i < elements; ++i) shown[i] = -model[i];
+    return calls < 2 ? mercury::Status::Ok() : mercury::Status::InvalidArgument("no more");
+  };
+  Fixture server(options);
+  for (const int worker : {0, 1}) server.Hear(PeerOf(worker), GetLetter{{0, 0, 10}});
+  server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 0}, {kServerNode, 1}}});
+  for (const int worker : {0, 1}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, -1));
+  CHECK_EQ(server.part.model()[0], 1.0F);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(server.part.failure());
+  server.Expect({{1, {0, 1}, 0}});
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
+  CHECK_EQ(server.part.Shown()->size(), 6);
+  CHECK_EQ(server.part.failure().text(), "no more");
 }
 
 TEST(first_values_may_come_from_worker_0_alone_and_once) {

@@ -1,0 +1,57 @@
+"""A process of a synchronous job under MLfabric whose server's script applies updates itself.
+
+    fabric_calls.py FOLDER STEPS [killed | fails]
+
+Each worker pushes its rank plus one. A version is half of the one before, plus the sum; workers see
+1000 more.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pslite_ext import fabric
+from tests.integration.fabric_process import NAME, RANK, ROLE, die
+
+FOLDER, STEPS, HOW = Path(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:])
+SHAPE = (300, 100)
+DIES_AT = 3  # versions
+counts: list[int] = []
+
+
+def update(model: Any, change: Any, updates: int) -> None:
+    if ROLE == "server" and len(counts) == DIES_AT:
+        if HOW == "killed":
+            die()
+        if HOW == "fails":
+            raise ArithmeticError(f"{updates} updates are too many")
+    counts.append(updates)
+    model *= 0.5
+    model += change
+
+
+def save(model: Any) -> None:
+    values = [float(model.min()), float(model.max())]
+    (FOLDER / "model.json").write_text(json.dumps({"by": ROLE, "values": values, "of": counts}))
+
+
+def main() -> None:
+    first = np.ones(SHAPE, np.float32)
+    worker = fabric.register(first, save, update=update, request=lambda model: model + 1000)
+    got = []
+    for _ in range(STEPS):
+        model = worker.get()
+        assert model.shape == SHAPE
+        got.append(float(model.mean()))
+        worker.push(np.full(SHAPE, RANK + 1, np.float32))
+    worker.leave()
+    (FOLDER / f"{NAME}.json").write_text(json.dumps(got))
+
+
+if __name__ == "__main__":
+    main()
