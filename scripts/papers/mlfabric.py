@@ -6,11 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from scripts.lab.bed.bed import BURST_BYTES_MIN
 from scripts.lab.benches.fabric import BOUNDS, FAR, FULL, PARTIAL
 from scripts.lab.report.fabric_tables import arrivals
 from scripts.lab.report.results import number
-from scripts.lab.workloads.race import BYTES
 from scripts.papers.item import NOT_HERE, Item, Paper, doc, page
 from scripts.papers.measured import Measured
 from scripts.papers.quantity import Quantity, between
@@ -136,10 +134,7 @@ def _predictions(m: Measured) -> Item:
         "predicted / measured, medians of the cells that were run: "
         + ", ".join(f"{name} {of(system)}" for name, system in names.items()),
         page(BENCH),
-        remarks=f"a link that was idle lets {number(100 * BURST_BYTES_MIN / BYTES)} % of an update "
-        "through at once, which the simulation leaves out; in step, every link is idle before each "
-        "transfer, so S is foretold as slower than it is; A-30 and A-60 are far off in some "
-        "cells of N3, where two races with the same draws came to 19 and 24 s",
+        remarks="of each repeat with its own draws of links and stragglers",
     )
 
 

@@ -239,11 +239,18 @@ class FabricByPackets(Fabric):
 
     def _flow(self, hop: dict[str, Any], updates: Sequence[int], hosts: Sequence[int]) -> None:
         planned_s = hop["pieces"][-1][1] - hop["pieces"][0][0]
-        there = partial(self.network.after, _passing_on_s(hosts, planned_s))
+        there = partial(self.network.after, self._passing_on_s(hosts, planned_s))
         most = LIMITS["pace_headroom"] * hop["bytes"] + LIMITS["pace_quantum_bytes"]
         done = partial(there, partial(self._at_server, updates))
         transfer = self.network.along(hosts, hop["bytes"], done, most / planned_s)
         self.network.after(planned_s, partial(self.network.lift_limit, transfer))
+
+    def _passing_on_s(self, hosts: Sequence[int], takes_s: float) -> float:
+        """What hosts that pass on make later: each adds to a packet, and sends it on when it has
+        it; which takes no time where links let that much through at once."""
+        packet = LIMITS["passed_on_packet_bytes"]
+        packet_s = 0.0 if self.network.at_once(hosts) >= packet else takes_s * packet / BYTES
+        return max(0, len(hosts) - 2) * (LIMITS["pass_on_s"] + packet_s)
 
     def _ready(self) -> list[int]:
         """Who asks waits for one of its host whose update is under way."""
@@ -287,7 +294,7 @@ class FabricByPackets(Fabric):
             hosts = self._way(workers, first)
             self._leaving += number == 0
             have = partial(self._have, workers, self._version, number == 0)
-            lag_s += _passing_on_s(hosts, BYTES * 8 / rates[hosts[0]][0])
+            lag_s += self._passing_on_s(hosts, BYTES * 8 / rates[hosts[0]][0])
             done = partial(self.network.after, lag_s, have)
             self.network.along(hosts, BYTES, done)
 
@@ -298,12 +305,6 @@ class FabricByPackets(Fabric):
             self.compute(worker)
         if straight:
             self._answer()
-
-
-def _passing_on_s(hosts: Sequence[int], takes_s: float) -> float:
-    """What hosts that pass on make later: each adds to a packet, and sends it on when it has it."""
-    packet_s = takes_s * LIMITS["passed_on_packet_bytes"] / BYTES
-    return max(0, len(hosts) - 2) * (LIMITS["pass_on_s"] + packet_s)
 
 
 def rival(name: str, conditions: Conditions) -> Simulated | None:

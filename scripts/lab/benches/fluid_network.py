@@ -2,7 +2,8 @@
 
 A transfer uses its sender's way out and its receiver's way in; one that is passed on as it comes
 uses those of all hosts on its way, at one rate. Within a host it takes no time. A way's rate holds
-until the next change. Packets, queues and round trips are not modelled.
+until the next change. What it does not carry it saves up, as far as a burst. Packets, queues and
+round trips are not modelled.
 """
 
 from __future__ import annotations
@@ -32,16 +33,22 @@ class Transfer:
 
     @property
     def ways(self) -> list[tuple[int, int]]:
-        """A host, and 0: out, 1: in."""
-        return [*((host, 0) for host in self.hosts[:-1]), *((host, 1) for host in self.hosts[1:])]
+        return _ways(self.hosts)
+
+
+def _ways(hosts: Sequence[int]) -> list[tuple[int, int]]:
+    """A host, and 0: out, 1: in."""
+    return [*((host, 0) for host in hosts[:-1]), *((host, 1) for host in hosts[1:])]
 
 
 class FluidNetwork:
-    """`rates`: in bytes a second. `every_s`: so often they change."""
+    """`rates`: in bytes a second. `every_s`: so often they change. `burst`: so many bytes pass at
+    once where nothing has passed for a while."""
 
-    def __init__(self, rates: Rates, every_s: float) -> None:
+    def __init__(self, rates: Rates, every_s: float, burst: float = 0.0) -> None:
         self.now = 0.0
-        self._rates, self._every_s = rates, every_s
+        self._rates, self._every_s, self._burst = rates, every_s, burst
+        self._used_until: dict[tuple[int, int], float] = {}
         self._transfers: list[Transfer] = []
         self._calls: list[tuple[float, int, Call]] = []
         self._order = itertools.count()
@@ -70,9 +77,19 @@ class FluidNetwork:
         if len(hosts) == 1:
             self.at(self.now, done)
         else:
+            transfer.left = max(0.0, size - self.at_once(hosts))
             self._transfers.append(transfer)
             self._fair = False
         return transfer
+
+    def at_once(self, hosts: Sequence[int]) -> float:
+        """What all ways between them would let through, saved up while they were idle."""
+        ways = _ways(hosts)
+        if self._burst == 0 or any(way in ways for t in self._transfers for way in t.ways):
+            return 0.0
+        rates = self._rates(self.now)
+        idle_s = {way: self.now - self._used_until.get(way, -math.inf) for way in ways}
+        return min(min(self._burst, idle_s[way] * rates[way[0]][way[1]]) for way in ways)
 
     def lift_limit(self, transfer: Transfer) -> None:
         transfer.limit = math.inf
@@ -99,6 +116,8 @@ class FluidNetwork:
             if over:
                 self._transfers = [t for t in self._transfers if t not in over]
                 self._fair = False
+                for transfer in over:
+                    self._used_until.update((way, self.now) for way in transfer.ways)
                 for transfer in over:
                     transfer.done()
             while self._calls and self._calls[0][0] <= self.now and not self._stopped:

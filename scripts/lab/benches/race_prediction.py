@@ -3,7 +3,8 @@
 Here are the conditions and MLfabric's rivals; fabric_prediction.py has MLfabric itself. Rates and
 stragglers are the lab's draws. Transfers share links (fluid_network.py). That connections share
 links unevenly (UNEVEN) was assumed after a look at the rate of plain async, which would otherwise
-be a third too slow. Left out: processors, what TCP takes to react, and bursts.
+be a third too slow. A way that was idle lets a burst through. Left out: processors, and what TCP
+takes to react.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache, partial
 
+from scripts.lab.bed.bed import BURST_BYTES_MIN
 from scripts.lab.bed.drawn_network import EVERY_S, drawn
 from scripts.lab.benches.case import TCP_SHARE
 from scripts.lab.benches.fluid_network import FluidNetwork
@@ -32,6 +34,7 @@ class Conditions:
     compute_s: float = 0.1
     lag_s: float = 0.2  # so late does the scheduler know of new rates
     begun_within_s: float = 0.1  # measured, thirty processes on two cores
+    burst: float = BURST_BYTES_MIN * TCP_SHARE
     seed: int = 1
 
     @property
@@ -67,7 +70,7 @@ class Simulated(ABC):
 
     def __init__(self, conditions: Conditions) -> None:
         self.conditions = conditions
-        self.network = FluidNetwork(conditions.bytes, EVERY_S)
+        self.network = FluidNetwork(conditions.bytes, EVERY_S, conditions.burst)
         self.iterations = [0] * conditions.workers
         self._begun = 0  # as a race counts them
         self._enough = math.inf

@@ -33,6 +33,22 @@ def test_what_is_passed_on_as_it_comes_flows_at_one_rate() -> None:
     assert over == [pytest.approx(2)]
 
 
+def test_ways_that_have_been_idle_let_a_burst_through_at_once() -> None:
+    over: list[float] = []
+    net = FluidNetwork(lambda _time: [(10, 10), (10, 10)], 1e9, burst=4)
+
+    def send() -> None:
+        net.send(A, B, 14, lambda: over.append(net.now))
+
+    send()  # has all of a burst
+    net.at(1.2, send)  # has saved up for 0.2 s
+    net.at(2.0, send)  # shares the ways
+    net.run(100)
+    # From 2 s on, the second one has 4 left and the third 14.
+    assert over[0] == pytest.approx(1)
+    assert over[2] == pytest.approx(3.8)
+
+
 def test_a_rate_holds_until_it_changes() -> None:
     over: list[float] = []
     net = FluidNetwork(lambda time: [(10, 10), (10, 10 if time < 5 else 1)], every_s=5)

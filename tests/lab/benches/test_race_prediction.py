@@ -19,19 +19,21 @@ STEP_S = BYTES * 8 / (10e9 * 0.01 * TCP_SHARE)  # an update over a link
 
 @pytest.fixture(autouse=True)
 def steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All links always have 100 Mbit/s; all begin at once; letters take no time."""
+    """All links always have 100 Mbit/s, without bursts; all begin at once; letters take no time."""
     monkeypatch.setitem(NETWORKS, "steady", (0, 0, 0, 0, 1))
     monkeypatch.setattr(fabric_prediction, "LETTER_S", 0.0)
 
 
 def conditions(workers: int, compute_s: float = 0.1) -> Conditions:
-    return Conditions("C0", "steady", 0.01, workers, compute_s, begun_within_s=0.0)
+    return Conditions("C0", "steady", 0.01, workers, compute_s, begun_within_s=0.0, burst=0)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "async"])
 def test_a_race_begins_when_the_last_one_does(name: str) -> None:
     def over_s(begun_within_s: float) -> float:
-        made = rival(name, Conditions("C0", "steady", 0.01, 8, begun_within_s=begun_within_s))
+        made = rival(
+            name, Conditions("C0", "steady", 0.01, 8, begun_within_s=begun_within_s, burst=0)
+        )
         assert made is not None
         return made.begun_at(80)
 
@@ -55,7 +57,7 @@ def test_in_a_ring_nothing_is_sent_to_one_that_still_computes(workers: int) -> N
         def computes_s(self, worker: int, iteration: int) -> float:
             return 5.0 if worker == 0 else 0.1
 
-    made = rival("ring gloo", Uneven("C0", "steady", 0.01, workers, begun_within_s=0.0))
+    made = rival("ring gloo", Uneven("C0", "steady", 0.01, workers, begun_within_s=0.0, burst=0))
     assert made is not None
     steps = 2 * (workers - 1)
     assert made.begun_at(workers + 1) == pytest.approx(5.0 + steps * STEP_S / workers)
