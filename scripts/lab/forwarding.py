@@ -1,5 +1,6 @@
 """What it is worth to pass sums and models on packet by packet instead of whole: by plans, and by
-simulated races. Nothing is sent. docs/fabric-plan.md has what it prints."""
+simulated races; and what it would be worth to plan a batch while others are under way. Nothing is
+sent. docs/fabric-plan.md has what it prints."""
 
 from __future__ import annotations
 
@@ -7,18 +8,22 @@ import argparse
 import json
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pslite_ext import _core
 from scripts.lab.benches.fabric import SCALE
 from scripts.lab.benches.fabric_prediction import Fabric, FabricByPackets
-from scripts.lab.benches.race_prediction import Conditions
+from scripts.lab.benches.overlapping_prediction import Overlapping
+from scripts.lab.benches.race_prediction import Conditions, Simulated
 
 RACES = (("C1", "N1"), ("C1", "N2"), ("C2", "N1"), ("C2", "N2"))
 SEEDS = range(1, 6)
 SECONDS = 20.0
 WAYS = {"whole": Fabric, "packets": FabricByPackets}
 BOUND = 30
+# If batches overlap: with so many updates that wait for a plan, and in these races.
+LEAST = (1, 4, 12)
+OVERLAPPING = (("C1", "N1"), ("C2", "N2"))
 
 
 def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
@@ -31,8 +36,25 @@ def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
     return float(plan["commits"][-1]["time_s"]), float(said[1])
 
 
+def _rate(made: Simulated) -> float:
+    return made.gradients(SECONDS) / SECONDS
+
+
 def _simulated(way: type[Fabric], bound: int | None, races: Sequence[Conditions]) -> float:
-    return statistics.median(way(race, bound).gradients(SECONDS) / SECONDS for race in races)
+    return statistics.median(_rate(way(race, bound)) for race in races)
+
+
+def _overlapping(races: Sequence[Conditions]) -> Iterator[float]:
+    """Of one batch at a time, and of batches that overlap."""
+    for bound in (BOUND, None):
+        yield _simulated(FabricByPackets, bound, races)
+        for least in LEAST:
+            yield statistics.median(_rate(Overlapping(race, bound, least)) for race in races)
+
+
+def _heads(heads: Sequence[str]) -> None:
+    print("| |", " | ".join(heads), "|")
+    print("|---" * (len(heads) + 1) + "|")
 
 
 def main() -> int:
@@ -40,8 +62,7 @@ def main() -> int:
     parser.parse_args()
     heads = [f"{what}, {way}" for what in ("push [s]", "model [s]") for way in WAYS]
     heads += [f"{what} [gradients/s], {way}" for what in ("A-30", "S") for way in WAYS]
-    print("| |", " | ".join(heads), "|")
-    print("|---" * (len(heads) + 1) + "|")
+    _heads(heads)
     for stragglers, network in RACES:
         races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS]
         of_plans = [[planned(way, race) for race in races] for way in WAYS.values()]
@@ -55,6 +76,12 @@ def main() -> int:
             for bound in (BOUND, None)
             for way in WAYS.values()
         ]
+        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
+    print()
+    _heads([f"{m}, {how}" for m in ("A-30", "S") for how in ("one at a time", *map(str, LEAST))])
+    for stragglers, network in OVERLAPPING:
+        races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS[:3]]
+        cells = [f"{rate:.1f}" for rate in _overlapping(races)]
         print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
     return 0
 
