@@ -17,7 +17,7 @@ from scripts.lab.benches.race_prediction import Conditions, host_of
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A chain, and what it has reserved. `order`: of its plan's chains, those that are not applied."""
+    """A chain, and what it has reserved. `order`: its plan's chains that are not applied yet."""
 
     order: list[int]
     updates: Sequence[int]
