@@ -177,7 +177,7 @@ def measure(
     figures.append(("control while idle, a node", "B/s", control))
     for role, held in holding.items():
         figures += [
-            (f"memory, {role}", "MB", max(h.memory_kb for h in held) / 1024),
+            (f"memory, {role}", "MiB", max(h.memory_kb for h in held) / 1024),
             (f"sockets, {role}", "", max(h.sockets for h in held)),
             (f"threads, {role}", "", max(h.threads for h in held)),
         ]
