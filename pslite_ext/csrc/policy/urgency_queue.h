@@ -70,7 +70,6 @@ class UrgencyQueue {
     return false;
   }
   Item& At(Position at) { return levels_[at.level][at.index].second; }
-  int32_t PriorityAt(Position at) const { return levels_[at.level][at.index].first; }
   void Erase(Position at) {
     levels_[at.level].erase(levels_[at.level].begin() + static_cast<std::ptrdiff_t>(at.index));
     --size_;

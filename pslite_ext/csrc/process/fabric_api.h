@@ -1,5 +1,5 @@
 /* The C API of MLfabric's live system: a process as a node of such a job, beside c_api.h and by its
- * rules: functions return a Code or MERCURY_NOT_YET, mercury_last_error() is the text.
+ * rules: functions return a Code or MERCURY_NOT_YET, mercury_last_failure() tells which.
  *
  * Thread-safety: all functions, but the free of what others use. In a child that a node's process
  * has forked, everything that can fail is kClosed, and nothing else does anything. */

@@ -239,7 +239,6 @@ class MeasuredJob:
         self._watch = watch
         self._system = system
         self._heard: queue.SimpleQueue[tuple[Process, dict[str, Any]]] = queue.SimpleQueue()
-        self._said: set[str] = set()
         if system.own_hosts and not bed.shaped:
             raise LabError(f"{system.name} needs hosts with names of their own, and so root")
         roles = ("scheduler", "server", "replica", "worker") if system.servers else ("worker",)
@@ -324,11 +323,6 @@ class MeasuredJob:
         failed = [p for p in self._processes if p.child.poll() not in (None, 0)]
         if failed:
             raise JobFailed(self._report(f"{failed[0].host} ended", failed))
-
-    def has_said(self, event: str) -> bool:
-        """Whether one of its processes has; of a job that nobody follows."""
-        self._said.update(str(said["event"]) for _, said in self.heard())
-        return event in self._said
 
     def heard(self) -> Iterator[tuple[Process, dict[str, Any]]]:
         """What its processes have said since it was last asked; of a job that nobody follows."""

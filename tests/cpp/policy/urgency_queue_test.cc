@@ -42,7 +42,6 @@ TEST(the_first_that_may_be_taken) {
   const auto even = [](int item) { return item % 2 == 0; };
   REQUIRE_TRUE(queue.Find(even, &at));
   CHECK_EQ(queue.At(at), 20);
-  CHECK_EQ(queue.PriorityAt(at), 2);
   queue.Erase(at);
   REQUIRE_TRUE(queue.Find(even, &at));
   CHECK_EQ(queue.At(at), 10);

@@ -61,7 +61,6 @@ class ControlWires {
       if (!(to_scheduler && stopped_)) Deliver(&wires_[{node, to_scheduler}]);
     }
   }
-  bool IsCut(int node) const { return cut_.count(node) != 0; }
 
  private:
   struct Wire {

@@ -90,8 +90,6 @@ class CommitOrder {
   size_t waiting() const { return order_.size(); }
   // Whether an update of this worker's is expected, and not yet applied or void.
   bool Awaits(int worker) const;
-  // Whether `place` has been applied, or has come and waits.
-  bool Has(int64_t place) const { return place <= applied_ || arrived_.count(place) != 0; }
 
  private:
   bool Possible(const Arrival& arrival) const;

@@ -35,8 +35,6 @@ TEST(an_early_arrival_waits_for_its_predecessor) {
   REQUIRE_OK(order.Expect(At({1, 2, 3}, 8)));
   CHECK_TRUE(order.Arrive({{2, 3}, {}, 7}));
   CHECK_TRUE(order.Advance().commits.empty());
-  CHECK_TRUE(order.Has(3));
-  CHECK_FALSE(order.Has(1));
   CHECK_TRUE(order.Arrive({{1}, {}, 6}));
   const Progress progress = order.Advance();
   CHECK_TRUE(Groups(progress) == Expected({{1}, {2, 3}}));
