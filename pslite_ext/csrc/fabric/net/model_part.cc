@@ -159,7 +159,9 @@ bool ModelPart::WaitsBeside(int worker) const {
 
 // So long others may join those `ready`.
 double ModelPart::Gathers_s(size_t ready) const {
-  if (!first_) return std::min(kGathering * sender_.takes_s(), kGatheringMost_s);
+  if (!first_ || version() > 0) {
+    return std::min(kGathering * sender_.takes_s(), kGatheringMost_s);
+  }
   return ready + gone_.size() < progress_.size() ? options_.first_gathering_s : 0;
 }
 

@@ -38,8 +38,8 @@
 namespace mercury::fabric {
 
 constexpr size_t kCommitsKept = 4096;  // the last ones, for whoever asks
-// Before anything is answered, everybody is waited for, at most so long: measured, thirty processes
-// on two cores begin within 0.1 s.
+// Before any of the first version is sent, everybody is waited for, at most so long: measured,
+// thirty processes on two cores begin within 0.1 s.
 constexpr double kFirstGathering_s = 0.25;
 
 struct ModelOptions {

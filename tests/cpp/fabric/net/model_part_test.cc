@@ -128,6 +128,16 @@ TEST(before_anything_is_answered_everybody_is_waited_for_a_little) {
   }
 }
 
+TEST(who_asks_for_a_later_version_does_not_wait_for_those_who_begin) {
+  ModelOptions options = Options(Role::kServer, 0, false);
+  options.first_gathering_s = kFirstGathering_s;
+  Fixture server(options);  // as a replica that has taken over
+  server.Expect({{1, {0, 1}, 0}});
+  server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
+  server.Hear(PeerOf(0), GetLetter{{0, 0, 10}});
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 3));
+}
+
 TEST(workers_of_a_host_get_the_model_together) {
   for (const auto* how : {"it asks", "it does not", "it is gone", "it is void"}) {
     const std::string manner = how;
