@@ -44,7 +44,6 @@ cdef extern from "fabric/live/courier.h" namespace "mercury::fabric" nogil:
     const double kPaceHeadroom
     const int64_t kPaceQuantum_bytes
 cdef extern from "fabric/chains.h" namespace "mercury::fabric" nogil:
-    const double kPassOn_s
     int64_t PassedOnPacket_bytes(int64_t)
 cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
     const size_t kStillLeaving, kTreeLeast, kDistributorsMost
@@ -53,7 +52,6 @@ cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
 def fabric_limits(int64_t update_bytes):
     return {
         "pace_headroom": kPaceHeadroom,
-        "pass_on_s": kPassOn_s,
         "passed_on_packet_bytes": PassedOnPacket_bytes(update_bytes),
         "pace_quantum_bytes": kPaceQuantum_bytes,
         "still_leaving": kStillLeaving,

@@ -134,7 +134,7 @@ def _predictions(m: Measured) -> Item:
         "predicted / measured, medians of the cells that were run: "
         + ", ".join(f"{name} {of(system)}" for name, system in names.items()),
         page(BENCH),
-        remarks="of each repeat with its own draws of links and stragglers",
+        remarks="each repeat has its own draws of links and stragglers",
     )
 
 
@@ -145,7 +145,7 @@ def _why(cell: tuple[str, str]) -> str:
             "time"
         )
     if cell in EVEN:
-        return "where nearly all is even, it makes as many gradients as the ring, and needs more"
+        return "where nearly all is even, it makes as many gradients as the ring, and needs as many"
     return "a ring of the lab's links loses less to stragglers than the paper's did"
 
 

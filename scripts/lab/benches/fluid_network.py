@@ -43,16 +43,16 @@ def _ways(hosts: Sequence[int]) -> list[tuple[int, int]]:
 
 class FluidNetwork:
     """`rates`: in bytes a second. `every_s`: so often they change. `burst`: so many bytes pass at
-    once where nothing has passed for a while."""
+    once where nothing has passed for a while. `seed`: of how unevenly links are shared."""
 
-    def __init__(self, rates: Rates, every_s: float, burst: float = 0.0) -> None:
+    def __init__(self, rates: Rates, every_s: float, burst: float = 0.0, seed: int = 1) -> None:
         self.now = 0.0
         self._rates, self._every_s, self._burst = rates, every_s, burst
         self._used_until: dict[tuple[int, int], float] = {}
         self._transfers: list[Transfer] = []
         self._calls: list[tuple[float, int, Call]] = []
         self._order = itertools.count()
-        self._random = random.Random(1)
+        self._random = random.Random(seed)
         self._fair = False  # whether all have the rates that they should have
         self._stopped = False
 

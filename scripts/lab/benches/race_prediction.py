@@ -35,6 +35,7 @@ class Conditions:
     lag_s: float = 0.2  # so late does the scheduler know of new rates
     begun_within_s: float = 0.1  # measured, thirty processes on two cores
     burst: float = BURST_BYTES_MIN * TCP_SHARE
+    sharing: int = 1  # seed of how unevenly links are shared
     seed: int = 1
 
     @property
@@ -70,7 +71,7 @@ class Simulated(ABC):
 
     def __init__(self, conditions: Conditions) -> None:
         self.conditions = conditions
-        self.network = FluidNetwork(conditions.bytes, EVERY_S, conditions.burst)
+        self.network = FluidNetwork(conditions.bytes, EVERY_S, conditions.burst, conditions.sharing)
         self.iterations = [0] * conditions.workers
         self._begun = 0  # as a race counts them
         self._enough = math.inf

@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from scripts.lab.benches.case import Row
 from scripts.lab.benches.fabric import AT_MOST_S, SCALE, seed_of
@@ -15,6 +16,7 @@ from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.results import by_case, cell, number
 from scripts.lab.systems.system import ASYNC, GLOO, TREE
 
+SHARINGS = 5  # simulations of a race, which links that are shared otherwise may change by a tenth
 RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S")
 LDA = "LDA, "
 _CELL = re.compile(r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)$")
@@ -93,13 +95,15 @@ def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> list[tuple[fl
     for repeat, made in enumerate(gradients):
         seconds = min(at_most_s, times[repeat]) if len(times) == len(gradients) else at_most_s
         conditions = Conditions(match["stragglers"], match["network"], SCALE, seed=seed_of(repeat))
-        simulated = rival(name, conditions)
-        if simulated is None:
+        drawn = [rival(name, replace(conditions, sharing=n)) for n in range(SHARINGS)]
+        simulated = [race for race in drawn if race is not None]
+        if not simulated:
             return []
         # In step, all repeats see the same models and arrive with the same iteration. Some make one
         # more before they hear that it is over; others begin none after that.
-        count = min(gradients) if simulated.together else made
-        rates.append((count / simulated.begun_at(round(count)), count / seconds))
+        count = min(gradients) if simulated[0].together else made
+        foretold_s = statistics.median(race.begun_at(round(count)) for race in simulated)
+        rates.append((count / foretold_s, count / seconds))
     return rates
 
 
