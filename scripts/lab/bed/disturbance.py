@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from scripts.lab.bed.bed import LoopbackBed
@@ -51,13 +51,17 @@ def _change_links(
             return
 
 
+def drawn_rates(low: float, high: float) -> Iterator[float]:
+    """One after another, the same in every run."""
+    chance = random.Random(6)
+    return (chance.uniform(low, high) for _ in itertools.count())
+
+
 def random_rates(low: float, high: float, every_s: float) -> Disturbance:
-    """Every host's link between `low` and `high`, the same for all, the same in every run."""
+    """Every host's link between `low` and `high`, the same for all."""
 
     def disturbance(bed: LoopbackBed, milestones: Milestones) -> None:
-        chance = random.Random(6)
-        rates = (chance.uniform(low, high) for _ in itertools.count())
-        _change_links(bed, milestones, rates, every_s)
+        _change_links(bed, milestones, drawn_rates(low, high), every_s)
 
     return disturbance
 

@@ -8,12 +8,12 @@ in the paper.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scripts.lab.bed import disturbance
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
-from scripts.lab.benches.prediction import floor_s, predicted_s
+from scripts.lab.benches.prediction import POLICY, floor_s, policy_s, while_rates_change
 from scripts.lab.systems.job import Outcome
 from scripts.lab.systems.system import MERCURY, System
 from scripts.lab.workloads.job_config import Config, workload_of
@@ -55,12 +55,29 @@ def tensors_of(model: str, rate: float = LINK, compute: float = 1.0) -> dict[str
 
 
 def case_of(
-    what: str, system: System, setting: Setting, config: Config, slower: float = 1.0
+    what: str,
+    system: System,
+    setting: Setting,
+    config: Config,
+    slower: float = 1.0,
+    changes: tuple[float, float] | None = None,
 ) -> Case:
-    """`slower`: of the rate, the slowest link's: all wait for it."""
+    """`slower`: of the rate, the slowest link's: all wait for it, as they do for a worker that
+    computes longer. `changes`: the least and the greatest share of it that links have."""
     job = workload_of(config.tensors).job()
-    floor = floor_s(job, setting.bandwidth * slower)
-    predicted = predicted_s(job, setting.bandwidth * slower, system.name)
+    bandwidth = setting.bandwidth * slower
+    slowest = workload_of(config.tensors).with_compute(job.compute_s * config.slowness).job()
+
+    def mean_s(iteration_s: Callable[[float], float]) -> float:
+        if changes is None:
+            return iteration_s(bandwidth)
+        rates = (bandwidth * share for share in disturbance.drawn_rates(*changes))
+        return while_rates_change(iteration_s, rates, CHANGE_S, config.rounds)
+
+    floor = mean_s(lambda rate: floor_s(slowest, rate))
+    predicted = None
+    if system.name in POLICY:
+        predicted = mean_s(lambda rate: policy_s(slowest, rate, system.name))
 
     def measure(outcome: Outcome) -> Figures:
         took = statistics.mean(outcome.rounds_s)
@@ -86,10 +103,13 @@ def _training(
     tensors: dict[str, object],
     rounds: int,
     slower: float = 1.0,
+    changes: tuple[float, float] | None = None,
+    slowness: float = 1.0,
 ) -> list[Case]:
-    config = Config("train", tensors, rounds=rounds)
+    slow_rank = 0 if slowness > 1 else -1
+    config = Config("train", tensors, rounds=rounds, slow_rank=slow_rank, slowness=slowness)
     what = f"{what}, {tensors['model']} x {tensors['scale']:g}"
-    return [case_of(what, system, setting, config, slower) for system in systems]
+    return [case_of(what, system, setting, config, slower, changes) for system in systems]
 
 
 def speed(systems: Sequence[System], length: str) -> list[Case]:
@@ -132,7 +152,8 @@ def changing(systems: Sequence[System], length: str) -> list[Case]:
             tensors = tensors_of(model)
             rounds = round(CHANGING_S / (1.2 * LINK_S + float(str(tensors["compute_s"]))))
             what = f"{figure}, {least:g} to {most:g} of the rate"
-            for case in _training(what, systems, setting, tensors, rounds):
+            changes = (least, most)
+            for case in _training(what, systems, setting, tensors, rounds, changes=changes):
                 rates = disturbance.random_rates(least * LINK, most * LINK, CHANGE_S)
                 cases.append(replace(case, disturbance=rates))
     return cases
@@ -142,8 +163,8 @@ def uneven(systems: Sequence[System]) -> list[Case]:
     """Fig. 21a: one worker computes twice as long."""
     cases = []
     for model in SLOWED:
-        for case in _training("Fig. 21a", systems, Setting(rate=LINK), tensors_of(model), 4):
-            cases.append(replace(case, config=replace(case.config, slow_rank=0, slowness=2.0)))
+        setting, tensors = Setting(rate=LINK), tensors_of(model)
+        cases += _training("Fig. 21a", systems, setting, tensors, 4, slowness=2.0)
     return cases
 
 

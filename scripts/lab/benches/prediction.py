@@ -8,6 +8,8 @@ machine's processors with all the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from pslite_ext.forecast.model import Job, predict
 from pslite_ext.forecast.simulate import SimulatedJob, simulate
 from pslite_ext.forecast.simulate.our_links import mercury_cluster
@@ -35,10 +37,28 @@ def floor_s(job: Job, bandwidth: float) -> float:
 
 def predicted_s(job: Job, bandwidth: float, system: str) -> float | None:
     """An iteration's time; None: the model does not describe this system."""
-    if system not in POLICY:
-        return None
+    return policy_s(job, bandwidth, system) if system in POLICY else None
+
+
+def policy_s(job: Job, bandwidth: float, system: str) -> float:
+    """The same, of a system that is in POLICY."""
     policy, options = POLICY[system]
     return predict(job, bandwidth, policy, **options).iteration_s
+
+
+def while_rates_change(
+    iteration_s: Callable[[float], float], rates: Iterable[float], every_s: float, iterations: int
+) -> float:
+    """The mean of so many, each as long as `iteration_s` has it at the rate of the moment; a rate
+    holds for `every_s`."""
+    done = spent_s = 0.0
+    for rate in rates:
+        each_s = iteration_s(rate)
+        if done + every_s / each_s >= iterations:
+            return (spent_s + (iterations - done) * each_s) / iterations
+        done += every_s / each_s
+        spent_s += every_s
+    raise AssertionError("there are rates without an end")
 
 
 def simulated_s(job: Job, setting: Setting) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.lab.benches.case import TCP_SHARE
-from scripts.lab.benches.prediction import floor_s, predicted_s
+from scripts.lab.benches.prediction import floor_s, predicted_s, while_rates_change
 from scripts.lab.benches.speed import iteration, measured
 from scripts.lab.systems.job import Outcome, Sample
 from scripts.lab.systems.system import system
@@ -61,3 +61,12 @@ def test_a_measured_profile_keeps_its_own_ratio(tmp_path: Path) -> None:
     assert case.what == "mine x 0.25, as measured: 0.2 s of computation"
     figures = case.measure(outcome(1.0, 1.0))
     assert figures["floor"].value == pytest.approx(0.2 + 110e6 / BANDWIDTH)
+
+
+def test_iterations_while_rates_change_are_as_long_as_the_rate_of_the_moment_has_them() -> None:
+    def iteration_s(rate: float) -> float:
+        return 1 / rate
+
+    assert while_rates_change(iteration_s, iter([2.0, 4.0]), 10.0, 8) == pytest.approx(0.5)
+    # Ten in the first 5 s, ten of 0.25 s after that.
+    assert while_rates_change(iteration_s, iter([2.0, 4.0]), 5.0, 20) == pytest.approx(7.5 / 20)
