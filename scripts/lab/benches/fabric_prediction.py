@@ -255,10 +255,12 @@ class FabricByPackets(Fabric):
         packet_s = 0.0 if self.network.at_once(hosts) >= packet else takes_s * packet / BYTES
         return max(0, len(hosts) - 2) * (PASS_ON_S + packet_s)
 
+    def _under_way(self) -> list[int]:
+        return self._order[self._committed :]
+
     def _ready(self) -> list[int]:
         """Who asks waits for one of its host whose update is under way."""
-        others = {*self._order[self._committed :]} - {*self._askers}
-        awaited = {host_of(worker) for worker in others}
+        awaited = {host_of(worker) for worker in {*self._under_way()} - {*self._askers}}
         return [worker for worker in self._askers if host_of(worker) not in awaited]
 
     def _answer(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pslite_ext import _core
 from scripts.lab.benches.fabric_prediction import LETTER_S, FabricByPackets
-from scripts.lab.benches.race_prediction import Conditions, host_of
+from scripts.lab.benches.race_prediction import Conditions
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,6 @@ class Overlapping(FabricByPackets):
             self.oldest = max(self.oldest, self._version - self._got[update])
             self._version += self._bound is not None
             self._settle(update, letters=2)
-
-    def _ready(self) -> list[int]:
-        awaited = {host_of(worker) for worker in {*self._under_way()} - {*self._askers}}
-        return [worker for worker in self._askers if host_of(worker) not in awaited]
 
 
 def _reserve(rates: list[list[float]], bits_per_s: float, left_s: float) -> None:

@@ -15,8 +15,9 @@
 // part waits for worker 0's. The server's script may have calls of its own (server_calls.h): one
 // that applies what a version's updates sum up to, and one that says what workers get.
 //
-// Thread-safety: none; the lane owns it. Invariants: up to rounding, the model is what appending
-// the updates of `commits` one by one gives; no model between two versions is ever sent.
+// Thread-safety: none; the lane owns it. Invariants: up to rounding, and without a script's calls,
+// the model is what appending the updates of `commits` one by one gives; no model between two
+// versions is ever sent.
 #pragma once
 
 #include <cstdint>
