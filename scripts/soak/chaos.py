@@ -33,7 +33,7 @@ from scripts.lab.systems.job import ROOT, environment, place
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
 WORKERS, SERVERS, PLACES = 4, 4, 7
 STATE_MB, GRADIENTS_MB, COMPUTES_S = 5.0, 2.0, 0.05
-SILENCE_S, STALL_S, PAUSE_S = 2.5, 4, 1.5
+SILENCE_S, STALL_S, PAUSE_S = 2.0, 3, 1.5
 SLOW_S, SLOW_RATE = 3.0, 100e6
 WORKERS_HOSTS = [f"host{n}" for n in range(PLACES + 8)]  # those that hang are there still
 STEPS_AFTER = 40
