@@ -24,7 +24,7 @@
 
 namespace mercury::fabric {
 
-constexpr uint8_t kLetterVersion = 9;
+constexpr uint8_t kLetterVersion = 10;
 constexpr size_t kLetterBytesMax = 1 << 20;
 constexpr uint32_t kListMost = 1 << 15;
 constexpr uint32_t kLetterTextBytesMax = 1024;
@@ -80,6 +80,8 @@ struct Tree {
   int64_t bytes = 0;
   std::vector<Edge> edges;
   bool by_packets = false;  // each is passed on as it comes; else when all of it is there
+  double share = 1;         // of the server's way out, that it takes
+  double takes_s = 0;       // until it should have left the server
 };
 
 // Bits that have come from one node to another without a pause.
