@@ -1,4 +1,4 @@
-"""MLfabric without MXNet: a model as a NumPy array, pushed to and got from one server.
+"""MLfabric without MXNet: a model as a NumPy array, pushed to and got from its server.
 
     worker = fabric.register(model)  # in all processes of the job; returns in the workers
     for batch in data:

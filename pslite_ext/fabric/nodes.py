@@ -72,7 +72,10 @@ class _Node:
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
         self._job = {
             name: options[name]
-            for name in ("workers", "replica", "delay_bound", "staleness", "divergence_bound")
+            for name in (
+                *("workers", "servers", "replica"),
+                *("delay_bound", "staleness", "divergence_bound"),
+            )
         }
         self.rank = int(str(options["node"]))  # of a worker
         # Of the workers, only the first one may be asked for its values.

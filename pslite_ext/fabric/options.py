@@ -13,7 +13,9 @@ from pslite_ext.config import Settings, interfaces
 from pslite_ext.setting import SettingError
 from pslite_ext.wire_words import PLAIN
 
-SERVER, REPLICA, SCHEDULER = -1, -2, -3  # as the core counts nodes; workers are their ranks
+# As the core counts nodes; workers are their ranks, the second of several servers is -4.
+SERVER, REPLICA, SCHEDULER = -1, -2, -3
+SERVERS_MOST = 16
 _UPDATE = "MERCURY_FABRIC_UPDATE"
 _MIN_WORKERS = "MERCURY_MIN_WORKERS"
 _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
@@ -180,14 +182,27 @@ def node_of(settings: Settings) -> int:
     """Which node of the job this process is."""
     values = settings.values
     workers, replicas = int(values["DMLC_NUM_WORKER"]), int(values["DMLC_NUM_REPLICA"])
-    if int(values["DMLC_NUM_SERVER"]) != 1:
+    servers = int(values["DMLC_NUM_SERVER"])
+    if not 1 <= servers <= SERVERS_MOST:
         raise SettingError(
-            f"DMLC_NUM_SERVER is '{values['DMLC_NUM_SERVER']}'; under MLfabric a job has one "
-            "server (mercury launch -s 1)"
+            f"DMLC_NUM_SERVER is '{servers}'; under MLfabric a job has 1 to {SERVERS_MOST} servers "
+            "(mercury launch -s 1)"
+        )
+    if servers > 1 and not by_packets(str(values[_FORWARDING])):
+        raise SettingError(
+            f"{_FORWARDING} is 'whole', and DMLC_NUM_SERVER is '{servers}': to several servers "
+            "updates go packet by packet; unset the first, or start one server"
         )
     role, rank = str(values["DMLC_ROLE"]), int(values["DMLC_TASK_ID"])
     if role == "replica" and replicas != 1:
         raise SettingError("DMLC_ROLE is 'replica', but DMLC_NUM_REPLICA is 0: set it to 1")
+    if role == "server" and servers > 1:
+        if not 0 <= rank < servers:
+            raise SettingError(
+                f"DMLC_TASK_ID is '{rank}'; of several servers it is the server's number: 0 to "
+                f"{servers - 1}"
+            )
+        return SERVER if rank == 0 else SCHEDULER - rank
     if role != "worker":
         return {"server": SERVER, "replica": REPLICA, "scheduler": SCHEDULER}[role]
     if not 0 <= rank < workers:
@@ -227,6 +242,7 @@ def node_options(
     return {
         "node": node,
         "workers": workers,
+        "servers": int(values["DMLC_NUM_SERVER"]),
         "replica": int(values["DMLC_NUM_REPLICA"]),
         "scheduler_host": settings.root_host,
         "scheduler_port": int(values["DMLC_PS_ROOT_PORT"]),

@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="or `beside`, the default: one on each host with workers; one for each worker here",
     )
-    add("--replicas", type=int, default=0, metavar="N", help="of the server (MLfabric): 0 or 1")
+    add("--replicas", type=int, default=0, metavar="N", help="of the servers (MLfabric): 0 or 1")
     add(
         "--min-workers",
         type=int,
@@ -196,8 +196,8 @@ def run(arguments: argparse.Namespace) -> int:
     servers = arguments.num_servers
     if arguments.num_workers < 1 or (servers is not None and servers < 1):
         raise LaunchError("there must be at least one worker and one server")
-    if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and servers != 1):
-        raise LaunchError("--replicas is 0 or 1, and a replica needs its one server: -s 1")
+    if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and not servers):
+        raise LaunchError("--replicas is 0 or 1, and a replica needs a server: -s 1")
     _check_elastic(arguments)
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")

@@ -302,7 +302,7 @@ def items(m: Measured) -> list[Item]:
         Item(
             "§10.2, several servers",
             "one order for all",
-            "the planner has them, a job does not: one server and one replica",
+            "each has a part of the model, and the first one decides the order; one replica of all",
             doc("fabric"),
         ),
         Item(
@@ -346,8 +346,7 @@ def _first(m: Measured) -> list[str]:
         f"hardly are (C1 N1, C3 N1), A-30 is {over_ring(A30, EVEN)} times.",
         f"does not: where half of the links have a tenth of the rate (N3), it is slower than a "
         f"ring (A-30 {over_ring(A30, slow)} times, A-60 {over_ring(A60, slow)}); in step, it is "
-        f"{between(tree)} times as fast as a tree, and gains nothing over a good ring. Several "
-        "servers are planned, not run.",
+        f"{between(tree)} times as fast as a tree, and gains nothing over a good ring.",
         "is better: sums and models pass through workers packet by packet, "
         f"{between(passed)} times as fast as whole ones; plans take milliseconds; a killed server "
         "costs less than a second.",

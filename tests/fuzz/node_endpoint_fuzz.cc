@@ -89,10 +89,15 @@ Letter DrawKind(Bytes* bytes, int from, int to) {
                    Hearing()});
   }
   if (from == kSchedulerNode) {
-    if (to >= 0) return bytes->Below(8) != 0 ? Letter(Order()) : ServerIsLetter();
+    if (to >= 0 || bytes->Below(32) == 0) {
+      return bytes->Below(8) != 0 ? Letter(Order()) : ServerIsLetter();
+    }
     return bytes->Below(8) != 0 ? Letter(Order()) : Tree();
   }
-  if (from < 0) return to < 0 ? one_of({ConfirmLetter(), ModelLetter()}) : ModelLetter();
+  if (from < 0 && to < 0) {
+    return one_of({ConfirmLetter(), ConfirmLetter(), ModelLetter(), StripeLetter(), News()});
+  }
+  if (from < 0) return ModelLetter();
   return one_of({UpdatesLetter(), UpdatesLetter(), to < 0 ? Letter(GetLetter()) : AbortedLetter()});
 }
 
@@ -183,6 +188,12 @@ struct Filler {
     its.update = DrawId(bytes);
     if (bytes->Below(8) != 0) its.update.worker = from;
   }
+  void operator()(StripeLetter& its) const {
+    its.to = bytes->Between(-2, 3);
+    its.letter.version = Few(2);
+    its.letter.wish = Few(3);
+    its.reduce = bytes->Odd();
+  }
   template <typename L>
   void operator()(L& /*its*/) const {
     static_assert(kForNode<L>);  // of before the job begins: no part gets it
@@ -199,9 +210,11 @@ struct Player {
   explicit Player(Bytes* bytes)
       : momentum(bytes->Odd() ? 0.5 : 0),
         codec(bytes->Odd() ? mercury::FindCompression("bf16") : nullptr),
-        number(bytes->Between(kSchedulerNode, 0)),
+        servers(bytes->Odd() ? 2 : 1),
+        number(servers == 2 && bytes->Odd() ? ServerNode(1) : bytes->Between(kSchedulerNode, 0)),
         end(number, kPacketBytes, [](int, const Letter&) { return Status::Ok(); }) {
     std::vector<Seat> seats{{kServerNode, "h0", 1}, {kReplicaNode, "h1", 1}};
+    if (servers == 2) seats.push_back({ServerNode(1), "h3", 1});
     for (int w = 0; w < 2; ++w) seats.push_back({w, "h2", 1});
     if (number == kSchedulerNode) {
       SchedulerOptions options;
@@ -220,26 +233,29 @@ struct Player {
       options.packet_bytes = kPacketBytes;
       options.elements = kElements;
       options.workers = 2;
+      options.servers = servers;
+      if (IsServerNode(number)) options.server = static_cast<size_t>(ServerIndex(number));
       model = std::make_unique<ModelPart>(options, Vector(kElements, 1), &end);
-      end.Play(model.get(), {kElements, momentum > 0, codec});
+      end.Play(model.get(), {options.stripe().elements(), momentum > 0, codec, servers, kElements});
     } else {
       const auto got = [](int64_t, const std::shared_ptr<const Vector>& its) {
         FUZZ_REQUIRE(its != nullptr && its->size() == kElements);
       };
-      worker = std::make_unique<WorkerPart>(number, momentum, kPacketBytes, &end,
-                                            WorkerEvents{[](UpdateId, Fate) {}, got},
-                                            mercury::fabric::SpareVectors(), codec);
-      end.Play(worker.get(), {kElements, momentum > 0, codec});
+      worker = std::make_unique<WorkerPart>(
+          number, momentum, kPacketBytes, &end, WorkerEvents{[](UpdateId, Fate) {}, got},
+          mercury::fabric::SpareVectors(), codec, kElements, servers);
+      end.Play(worker.get(), {kElements, momentum > 0, codec, servers, kElements});
     }
-    for (int peer = 0; peer < kPeers; ++peer) {
+    if (servers == 2) peers.push_back(PeerOf(ServerNode(1)));
+    for (const int peer : peers) {
       if (peer != PeerOf(number)) end.Open(peer);
     }
   }
 
-  // Those who are let in, each by its own link.
-  static constexpr int kPeers = 5;
+  std::vector<int> peers{0, 1, 2, 3, 4};  // who is let in, each by its own link
   const double momentum;
   const mercury::Codec* const codec;
+  const size_t servers;
   const int number;
   NodeEndpoint end;
   std::unique_ptr<SchedulerPart> scheduler;
@@ -278,13 +294,15 @@ struct Player {
     Say(peer, letter);
     const char payload[kPacketBytes] = {};
     const bool coded = codec != nullptr && transfers % 2 == 1;
-    const uint64_t vector_bytes = TransferBytes(coded ? codec : nullptr, kElements);
+    const bool stripe = IsServerNode(number) || IsServerNode(NodeOf(peer));
+    const uint64_t vector_bytes =
+        TransferBytes(coded ? codec : nullptr, stripe ? kElements / servers : kElements);
     Header header;
     header.kind = coded ? PacketKind::kCodedPart : PacketKind::kPart;
     header.tensor = transfers;
-    header.length = 12;
+    header.length = static_cast<uint32_t>(std::min(vector_bytes, uint64_t{12}));
     const uint64_t end_at = (letter.two ? 2 : 1) * vector_bytes - (whole ? 0 : 12);
-    for (; header.offset < end_at && end.Linked(peer); header.offset += 12) {
+    for (; header.offset < end_at && end.Linked(peer); header.offset += header.length) {
       Hear(peer, header, payload);
     }
   }
@@ -302,7 +320,7 @@ struct Player {
   void Drain() {
     now_us += 100000;
     end.Turn(now_us);
-    for (int peer = 0; peer < kPeers; ++peer) {
+    for (const int peer : peers) {
       OutPacket out;
       for (int i = 0; end.Next(peer, now_us, &out); ++i) {
         FUZZ_REQUIRE(i < 100000);
@@ -313,7 +331,9 @@ struct Player {
       end.WakeAt(peer);
     }
     if (scheduler != nullptr) FUZZ_REQUIRE(!scheduler->Figures().empty());
-    if (model != nullptr) FUZZ_REQUIRE(model->model().size() == kElements);
+    if (model != nullptr) {
+      FUZZ_REQUIRE(model->model().size() == kElements / (IsServerNode(number) ? servers : 1));
+    }
   }
   void Act() {
     if (worker == nullptr) return;
@@ -330,7 +350,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Player node(&bytes);
   for (int step = 0; step < kStepsMost && !bytes.empty(); ++step) {
     const int what = bytes.Below(8);
-    const int peer = bytes.Below(Player::kPeers);
+    const int peer =
+        node.peers[static_cast<size_t>(bytes.Below(static_cast<int>(node.peers.size())))];
     if (what == 0) node.Drain();
     if (what == 1) node.Act();
     if (!node.end.Linked(peer)) continue;

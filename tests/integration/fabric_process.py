@@ -14,7 +14,7 @@ from pslite_ext import fabric
 ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
 NAME = f"{ROLE}_{RANK}"
 # Everybody is a host of its own to the planner, or it would see no network.
-os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 101}.get(ROLE, 0)}"
+os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 150}.get(ROLE, 0)}"
 
 
 def die(by: str = "SIGKILL") -> None:

@@ -52,9 +52,12 @@ def check(
 
 
 @pytest.mark.parametrize(
-    ("rule", "wire"), [("sum", "float32"), ("momentum:0.5", "float32"), ("momentum:0.5", "bf16")]
+    ("rule", "wire", "servers"),
+    [("sum", "float32", 1), ("momentum:0.5", "float32", 3), ("momentum:0.5", "bf16", 2)],
 )
-def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str, wire: str) -> None:
+def test_the_model_is_what_its_commits_give(
+    tmp_path: Path, rule: str, wire: str, servers: int
+) -> None:
     env = {
         "MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND),
         "MERCURY_FABRIC_UPDATE": rule,
@@ -62,7 +65,7 @@ def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str, wire: str
         "MERCURY_WIRE": wire,
     }
     command = [SCRIPT, str(tmp_path), "6"]
-    with cluster(command, WORKERS, 1, "mercury", env=env, replicas=1) as job:
+    with cluster(command, WORKERS, servers, "mercury", env=env, replicas=1) as job:
         job.check()
     # Each value is at most 0.05, and rounded by a 256th of itself twice, in 18 updates.
     off = 0.01 if wire == "bf16" else 1e-4
@@ -73,14 +76,17 @@ def test_the_model_is_what_its_commits_give(tmp_path: Path, rule: str, wire: str
     assert told(tmp_path, "scheduler_0")["stats"]["batches"] > 0
 
 
-def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("servers", "dies"), [(1, 0), (3, 1)])
+def test_the_replica_takes_over_when_a_server_is_killed(
+    tmp_path: Path, servers: int, dies: int
+) -> None:
     steps = 12
     launched = subprocess.run(
         [
-            *(sys.executable, "-m", "tracer", "launch", "-n", str(WORKERS), "-s", "1"),
+            *(sys.executable, "-m", "tracer", "launch", "-n", str(WORKERS), "-s", str(servers)),
             *("--replicas", "1", "--log-dir", str(tmp_path / "logs")),
             *("--trace-dir", str(tmp_path / "trace"), "--"),
-            *(sys.executable, SCRIPT, str(tmp_path), str(steps), "server_0", "SIGKILL"),
+            *(sys.executable, SCRIPT, str(tmp_path), str(steps), f"server_{dies}", "SIGKILL"),
         ],
         cwd=ROOT,
         env=clean_environment(MERCURY_FABRIC_DELAY_BOUND=str(DELAY_BOUND)),
@@ -89,7 +95,7 @@ def test_the_replica_takes_over_when_the_server_is_killed(tmp_path: Path) -> Non
         timeout=120,
     )
     assert launched.returncode == 0, launched.stdout + launched.stderr
-    assert "server 0 was killed by signal 9; its replica is there" in launched.stderr
+    assert f"server {dies} was killed by signal 9; its replica is there" in launched.stderr
     check(tmp_path, "replica", WORKERS)
     assert told(tmp_path, "replica_0")["stats"]["is_server"]
     history = read(tmp_path / "trace")

@@ -149,7 +149,8 @@ def test_how_far_the_replica_was_behind(tmp_path: Path) -> None:
 def test_who_sent_to_whom_when(tmp_path: Path) -> None:
     hop = {"from": 1, "to": "server", "bytes": 1e6, "start": 11, "end": 12.2}
     overlaps = carried(1, "server", 8e6, 11.5, 12.2)
-    record(tmp_path, [*EVENTS[:5], {"t": 11, "event": "hop", **hop}, *EVENTS[6:], overlaps])
+    second = carried("server 1", 0, 8e3, 11, 12)
+    record(tmp_path, [*EVENTS[:5], {"t": 11, "event": "hop", **hop}, *EVENTS[6:], overlaps, second])
     target = tmp_path / "out.json"
     assert main(["fabric", "history", str(tmp_path), "--chrome", str(target)]) == 0
     document = json.loads(target.read_text())
@@ -158,7 +159,7 @@ def test_who_sent_to_whom_when(tmp_path: Path) -> None:
     for event in document["traceEvents"]:
         if event["ph"] == "M":
             names[event["name"]].append(event["args"]["name"])
-    assert names["process_name"] == ["worker 1", "worker 0", "server", "replica"]
+    assert names["process_name"] == ["worker 1", "worker 0", "server", "replica", "server 1"]
     assert names["thread_name"].count("to server") == 2
     assert names["thread_name"].count("to server, as planned") == 1
     slices = [event["name"] for event in document["traceEvents"] if event["ph"] == "X"]

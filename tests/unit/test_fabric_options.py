@@ -82,7 +82,15 @@ def test_a_worker_may_ask_for_what_the_server_does() -> None:
         ({"MERCURY_FABRIC_DELAY_BOUND": "-1"}, "DELAY_BOUND is '-1'; allowed: 1 to"),
         ({"MERCURY_FABRIC_DIVERGENCE_BOUND": "-0.5"}, "is '-0.5'; allowed: a number, 0 or more"),
         ({"DMLC_NUM_REPLICA": "2"}, "DMLC_NUM_REPLICA is '2'; allowed: 0 to 1"),
-        ({"DMLC_NUM_SERVER": "2"}, "a job has one server"),
+        ({"DMLC_NUM_SERVER": "17"}, "a job has 1 to 16 servers"),
+        (
+            {"DMLC_NUM_SERVER": "2", "MERCURY_FABRIC_FORWARDING": "whole"},
+            "to several servers updates go packet by packet",
+        ),
+        (
+            {"DMLC_NUM_SERVER": "2", "DMLC_ROLE": "server", "DMLC_TASK_ID": "2"},
+            "the server's number: 0 to 1",
+        ),
         ({"DMLC_NUM_REPLICA": "0", "DMLC_ROLE": "replica"}, "DMLC_NUM_REPLICA is 0: set it to 1"),
         ({"DMLC_TASK_ID": "2"}, "it is the worker's rank: 0 to 1"),
         ({"MERCURY_FABRIC_UPDATE": "momentum:1"}, "MERCURY_FABRIC_UPDATE is 'momentum:1'; allowed"),
@@ -93,6 +101,12 @@ def test_bad_input_is_one_clear_line(changes: dict[str, str], says: str) -> None
         node_options(settings(**changes))
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_the_second_of_several_servers_is_a_node_of_its_own() -> None:
+    changes = {"DMLC_NUM_SERVER": "3", "DMLC_ROLE": "server"}
+    nodes = [node_options(settings(**changes, DMLC_TASK_ID=str(i)))["node"] for i in range(3)]
+    assert nodes == [-1, -4, -5]
 
 
 def test_how_fast_a_card_is(tmp_path: Path) -> None:

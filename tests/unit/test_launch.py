@@ -347,7 +347,7 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
             2,
             "-s/--num-servers: 'beneath' is neither a number nor 'beside'",
         ),
-        (["-n", "1", "--replicas", "1", "x"], 2, "a replica needs its one server: -s 1"),
+        (["-n", "1", "--replicas", "1", "x"], 2, "a replica needs a server: -s 1"),
         (["-n", "1", "-s", "1", "--replicas", "2", "x"], 2, "--replicas is 0 or 1"),
         (["-n", "3000", "x"], 2, "DMLC_NUM_WORKER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),

@@ -18,6 +18,7 @@ from tracer.output import whole_file
 
 SHORTEST_US = 0.01  # a slice must have a length to be seen
 _FIRST = ("server", "replica")  # then workers, by rank
+_SERVERS_FROM = 10_000  # and the other servers
 
 
 def write_chrome(source: str | Path, target: str | Path) -> None:
@@ -89,7 +90,10 @@ def _drawn(event: dict[str, Any]) -> Iterator[tuple[Any, str, str, float, float]
 
 
 def _number(node: object) -> int:
-    return int(node) + len(_FIRST) + 1 if isinstance(node, int) else _FIRST.index(str(node)) + 1
+    if isinstance(node, int):
+        return node + len(_FIRST) + 1
+    kind, _, rank = str(node).partition(" ")
+    return _SERVERS_FROM + int(rank) if rank else _FIRST.index(kind) + 1
 
 
 def _metadata(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:

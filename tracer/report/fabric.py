@@ -74,8 +74,10 @@ def _section(name: str, title: str, question: str, drawn: Pictures, tables: list
 
 def _head(history: History) -> str:
     job, fates = history.job, history.fates
+    servers = int(job.get("servers", 1))
     facts = [
-        f"{job['workers']} workers, 1 server" + (", 1 replica" if job.get("replica") else ""),
+        f"{job['workers']} workers, {servers} server{'s' if servers > 1 else ''}"
+        + (", 1 replica" if job.get("replica") else ""),
         f"{history.span_s:.1f} s",
         f"delay bound {job['delay_bound']}",
         f"momentum {float(job.get('momentum', 0)):g}",

@@ -23,8 +23,11 @@ typedef int (*mercury_fabric_request_call)(void* script, const float* model, flo
                                            size_t elements, char* error, size_t error_bytes);
 
 typedef struct {
-  int node; /* a worker's rank, or -1: the server, -2: its replica, -3: the scheduler */
+  /* A worker's rank, or -1: the server, -2: its replica, -3: the scheduler, -4 and below: of
+   * several servers, the second and so on. */
+  int node;
   int workers;
+  int servers;
   int replica; /* 1: there is one */
   const char* scheduler_host;
   int scheduler_port;

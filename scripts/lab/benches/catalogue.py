@@ -193,6 +193,7 @@ def _fabric(systems: Systems, length: str) -> list[Case]:
     cases += [fabric.race(system, "C1", "N1") for system in _named(systems, (MPI_RING,))]
     for ours in _named(systems, (FABRIC,)):
         cases += fabric.forwarding(ours) + fabric.ablations(ours) + fabric.replication(ours)
+        cases += fabric.serving(ours)
     return cases
 
 

@@ -51,7 +51,7 @@ class Paired(Setting):
     classes: bool = True
 
     def places(self) -> dict[str, str]:
-        return paired(self.workers)
+        return paired(self.workers, self.servers)
 
     def __str__(self) -> str:
         hosts = f"{self.workers} workers on {self.workers // 2} hosts"
@@ -188,6 +188,7 @@ def race(
     target: float = PARTIAL,
     *,
     workers: int = WORKERS,
+    servers: int = 1,
     lag_s: float = 0.2,
     fed: bool = True,
     compute_s: float | None = None,
@@ -196,7 +197,7 @@ def race(
     repeat: int = 0,
 ) -> Case:
     """Each repeat has rates and stragglers of its own, the same for all systems."""
-    options: dict[str, Any] = {"workers": workers, "lag_s": lag_s, "fed": fed}
+    options: dict[str, Any] = {"workers": workers, "servers": servers, "lag_s": lag_s, "fed": fed}
     options |= {"compute_s": compute_s, "note": note, "topics": topics}
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     seed = seed_of(repeat)
@@ -208,7 +209,7 @@ def race(
     curve = None if note else track.curve
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
     what = f"{'LDA, ' if topics else ''}{stragglers} {network}, to {target:g}{note}"
-    case = replace(_case(what, system, Paired(workers), track, env), curve=curve)
+    case = replace(_case(what, system, Paired(workers, servers), track, env), curve=curve)
     again = partial(race, system, stragglers, network, target, **options)
     return replace(case, again=lambda number: again(repeat=number))
 
@@ -226,6 +227,20 @@ def forwarding(fabric: System) -> list[Case]:
     stored = [whole(bounded(fabric, 30)), whole(synchronous(fabric))]
     cells = (("C1", "N1"), ("C1", "N2"), ("C2", "N2"))
     return [race(system, *cell) for cell in cells for system in stored]
+
+
+def serving(fabric: System) -> list[Case]:
+    """How much more several servers can do, each on a host of its own."""
+    return [
+        race(
+            bounded(fabric, 30),
+            *cell,
+            servers=servers,
+            note=f", {servers} server{'s' if servers > 1 else ''}",
+        )
+        for cell in (("C1", "N1"), ("C2", "N2"), ("C1", "N3"))
+        for servers in (1, 3)
+    ]
 
 
 def without(fabric: System, part: str) -> System:

@@ -31,6 +31,7 @@ class Conditions:
     network: str
     scale: float
     workers: int = 30
+    servers: int = 1  # as one host, with as many links, all as fast as the slowest
     compute_s: float = 0.1
     lag_s: float = 0.2  # so late does the scheduler know of new rates
     begun_within_s: float = 0.1  # measured, thirty processes on two cores
@@ -55,9 +56,12 @@ class Conditions:
 
 @cache
 def _drawn_bits(conditions: Conditions, number: int) -> list[tuple[float, float]]:
-    ways = drawn(conditions.network, conditions.hosts, number, conditions.seed)
+    hosts = conditions.hosts
+    ways = drawn(conditions.network, hosts + conditions.servers - 1, number, conditions.seed)
     share = conditions.scale * TCP_SHARE
-    return [(way.out * share, way.into * share) for way in ways]
+    bits = [(way.out * share, way.into * share) for way in ways]
+    out, into = (conditions.servers * min(its) for its in zip(bits[SERVER], *bits[hosts:]))
+    return [(out, into), *bits[1:hosts]]
 
 
 def host_of(worker: int) -> int:

@@ -19,7 +19,9 @@ from scripts.lab.systems.system import ASYNC, GLOO, TREE
 SHARINGS = 5  # simulations of a race, which links that are shared otherwise may change by a tenth
 RIVALS = (GLOO, TREE, ASYNC, "fabric A-30", "fabric A-60", "fabric S")
 LDA = "LDA, "
-_CELL = re.compile(r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)$")
+_CELL = re.compile(
+    r"(?P<stragglers>C\d) (?P<network>N\d), to (?P<target>[\d.]+)(?:, (?P<servers>\d+) servers?)?$"
+)
 _MORE = {
     "gradients a second": "gradients / s, to its end",
     "delay, median": "delay, median",
@@ -75,7 +77,8 @@ def by_cell(rows: Sequence[Row]) -> list[str]:
         for i, came in enumerate(times, 1):
             if ring and came and math.isfinite(took := statistics.median_high(came)):
                 cells[i] += f" ({statistics.median(ring) / took:.2f})"
-        line = [f"{match['stragglers']} {match['network']}", *cells]
+        servers = f", servers: {match['servers']}" if match["servers"] else ""
+        line = [f"{match['stragglers']} {match['network']}{servers}", *cells]
         found.setdefault(match["target"], []).append(line)
     lines: list[str] = []
     for target, of_target in sorted(found.items()):
@@ -94,7 +97,13 @@ def _rates(name: str, match: re.Match[str], of: dict[str, Row]) -> list[tuple[fl
     rates = []
     for repeat, made in enumerate(gradients):
         seconds = min(at_most_s, times[repeat]) if len(times) == len(gradients) else at_most_s
-        conditions = Conditions(match["stragglers"], match["network"], SCALE, seed=seed_of(repeat))
+        conditions = Conditions(
+            match["stragglers"],
+            match["network"],
+            SCALE,
+            servers=int(match["servers"] or 1),
+            seed=seed_of(repeat),
+        )
         drawn = [rival(name, replace(conditions, sharing=n)) for n in range(SHARINGS)]
         simulated = [race for race in drawn if race is not None]
         if not simulated:

@@ -11,6 +11,7 @@ namespace {
 std::string NodeJson(int node) {
   if (node == kServerNode) return QuotedJson("server");
   if (node == kReplicaNode) return QuotedJson("replica");
+  if (IsServerNode(node)) return QuotedJson("server " + std::to_string(ServerIndex(node)));
   return std::to_string(node);
 }
 

@@ -34,7 +34,7 @@ Orders Collector::Lost(int node) {
     if (Alive(node)) LoseWorker(node, &orders);
   } else if (node == kReplicaNode && state_ != State::kTakingOver) {
     if (hosts_.replica) LoseReplica(&orders);
-  } else if (node == kServerNode && hosts_.replica && state_ != State::kTakingOver) {
+  } else if (IsServerNode(node) && hosts_.replica && state_ != State::kTakingOver) {
     state_ = State::kTakingOver;
     Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
     std::map<int64_t, UpdateId> all = planned_;
@@ -49,8 +49,11 @@ Orders Collector::Lost(int node) {
     ledger_.GiveUp();
     hold_ = 0;
   } else {
-    Fail(Status::PeerLost("the server is lost, and there is no replica to take over")
-             .By({Blame::kNamed, Party{Role::kServer}}),
+    Party party{Role::kServer};
+    if (node < kSchedulerNode) party.rank = ServerIndex(node);
+    Fail(Status::PeerLost(NodeName(party.role, party.rank) +
+                          " is lost, and there is no replica to take over")
+             .By({Blame::kNamed, std::move(party)}),
          &orders);
   }
   return orders;

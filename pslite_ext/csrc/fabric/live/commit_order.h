@@ -90,6 +90,8 @@ class CommitOrder {
   size_t waiting() const { return order_.size(); }
   // Whether an update of this worker's is expected, and not yet applied or void.
   bool Awaits(int worker) const;
+  // Whether it may still be applied.
+  bool Possible(int64_t place) const { return place > expected_ || order_.count(place) != 0; }
 
  private:
   bool Possible(const Arrival& arrival) const;

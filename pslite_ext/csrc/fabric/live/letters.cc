@@ -59,8 +59,8 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   }
   bool Walk(Its<A, Seat>& its) {
     return All(its.node, its.host, its.port, its.link_bit_per_s) &&
-           Must((its.node >= kReplicaNode && its.node < kWorkersMost) && its.port >= 1 &&
-                its.port <= 65535);
+           Must(its.node >= kLeastNode && its.node != kSchedulerNode && its.node < kWorkersMost &&
+                its.port >= 1 && its.port <= 65535);
   }
   bool Walk(Its<A, Wish>& its) {
     return All(its.updates, its.reduce, its.number) && Must(its.updates >= 0 && its.reduce >= 0);
@@ -90,8 +90,8 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   }
   bool Walk(Its<A, ConfirmLetter>& its) { return Rising(its.applied); }
   bool Walk(Its<A, Joining>& its) {
-    return All(its.host, its.port, its.workers, its.replica, its.elements, its.checksum,
-               its.has_rule, its.rule, its.link_bit_per_s, its.told);
+    return All(its.host, its.port, its.workers, its.servers, its.replica, its.elements,
+               its.checksum, its.has_rule, its.rule, its.link_bit_per_s, its.told);
   }
   bool Walk(Its<A, Attendance>& its) {
     return All(its.identity, its.delay_bound, its.staleness.updates, its.rule, its.elements,
@@ -126,6 +126,10 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
                 its.takes_s >= 0);
   }
   bool Walk(Its<A, Hearing>& its) { return All(its.update, its.at_s); }
+  bool Walk(Its<A, StripeLetter>& its) {
+    return All(its.to) && Walk(its.letter) && All(its.reduce) &&
+           Must(its.to == kReplicaNode || its.to == kServerNode || IsWorker(its.to));
+  }
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ struct Joining {
   std::string host;
   int64_t port = 0;
   int64_t workers = 0;
+  int64_t servers = 1;
   bool replica = false;   // there is one
   int64_t elements = 0;   // 0: a server or replica that gets the first values from worker 0
   int64_t checksum = 0;   // of the model's first values
@@ -150,11 +151,19 @@ struct AskingLetter {  // a tree is wanted, for all that have an edge
   Tree tree;
 };
 
+// To a server but the first: it is to send its stripe of that version, or sum, to `to`, as that
+// letter says. It has applied, by then, exactly what the first server had.
+struct StripeLetter {
+  int to = 0;
+  ModelLetter letter;
+  bool reduce = false;
+};
+
 // The place in the list, from 1, is the letter's number on the wire.
 using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Attendance, ReadyLetter,
                             BeginLetter, TimeLetter, UpdatesLetter, AbortedLetter, GetLetter,
                             ModelLetter, UnreachableLetter, ServerIsLetter, Carriage, GotLetter,
-                            AskingLetter, Tree, Hearing>;
+                            AskingLetter, Tree, Hearing, StripeLetter>;
 
 // Who gets what; the time and broken transfers are every node's. The parts do not compile if they
 // do not handle what they get, and refuse the rest.
@@ -165,9 +174,9 @@ constexpr bool kForNode = kIsOneOf<L, Joining, Attendance, ReadyLetter, BeginLet
 template <typename L>
 constexpr bool kForScheduler =
     kIsOneOf<L, Request, News, UnreachableLetter, Carriage, GotLetter, AskingLetter, Hearing>;
-template <typename L>  // the server, the replica
-constexpr bool kForModel =
-    kIsOneOf<L, Order, ConfirmLetter, UpdatesLetter, ModelLetter, GetLetter, Tree>;
+template <typename L>  // servers, the replica
+constexpr bool kForModel = kIsOneOf<L, Order, News, ConfirmLetter, UpdatesLetter, ModelLetter,
+                                    GetLetter, Tree, StripeLetter, ServerIsLetter>;
 template <typename L>
 constexpr bool kForWorker = kIsOneOf<L, Order, UpdatesLetter, ModelLetter, ServerIsLetter>;
 

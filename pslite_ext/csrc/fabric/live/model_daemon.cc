@@ -117,7 +117,7 @@ void ModelDaemon::SayApplied(std::vector<Placed> updates, int64_t version, Model
   news.kind = server ? News::kCommitted : News::kReplicaApplied;
   news.version = version;
   for (const Placed& update : updates) news.places.push_back(update.place);
-  if (server && confirm_ && !updates.front().reduce) {
+  if (server && confirm_) {
     ModelStep step;
     step.kind = ModelStep::kConfirm;
     step.version = version;

@@ -50,7 +50,7 @@ struct ModelStep {
                // all-reduce; then it is free
     kDiscard,  // `memory` is of no use
     kTell,     // say `news` to the scheduler
-    kConfirm,  // tell the replica that the server has applied `updates`
+    kConfirm,  // tell those who follow that the server has applied `updates`
     kSendModel,  // send the replica the model: `version`, all up to `place`
   };
   Kind kind = kApply;
@@ -66,7 +66,8 @@ using ModelSteps = std::vector<ModelStep>;
 
 class ModelDaemon {
  public:
-  // `confirm`: a server that has a replica.
+  // `confirm`: a server that others follow: a replica, which is not told of all-reduces, or servers
+  // of other parts of the model.
   ModelDaemon(Role role, int64_t delay_bound, bool confirm)
       : role_(role),
         confirm_(confirm),
@@ -83,12 +84,13 @@ class ModelDaemon {
   Status Confirmed(const std::vector<Placed>& updates, ModelSteps* steps);
   // To a replica: its model is now the server's of `version`, all up to `place`.
   ModelSteps TakeModel(int64_t version, int64_t place);
-  // To a server: there is no replica any more.
-  void ReplicaLost() { confirm_ = false; }
+  // To a server: nobody follows any more.
+  void FollowersLost() { confirm_ = false; }
 
   Role role() const { return role_; }
   int64_t version() const { return order_.version(); }
   bool Awaits(int worker) const { return order_.Awaits(worker); }
+  bool Possible(int64_t place) const { return order_.Possible(place); }
 
  private:
   void Advance(ModelSteps* steps);

@@ -20,7 +20,14 @@ namespace mercury::fabric {
 // replica takes over.
 constexpr int kServerNode = -1;
 constexpr int kReplicaNode = -2;
+constexpr int kSchedulerNode = -3;
 constexpr int kWorkersMost = 2000;
+// If there are several servers, the first one leads, and the others do as it says.
+constexpr int kServersMost = 16;
+constexpr int ServerNode(int index) { return index == 0 ? kServerNode : kSchedulerNode - index; }
+constexpr int kLeastNode = ServerNode(kServersMost - 1);
+constexpr bool IsServerNode(int node) { return node == kServerNode || node < kSchedulerNode; }
+constexpr int ServerIndex(int node) { return node == kServerNode ? 0 : kSchedulerNode - node; }
 
 // Whom an update is for.
 enum class Goal { kServer, kReplica };

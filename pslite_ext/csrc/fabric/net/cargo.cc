@@ -14,6 +14,16 @@ const Codec* CargoCodec(int64_t number) {
 }
 
 CargoShape::Spot CargoShape::At(size_t offset) const {
+  Spot spot = InStripe(offset);
+  if (stripe.count == 1) return spot;
+  const size_t element = TransferBytes(codec, 1);
+  const size_t at = spot.at / element;
+  spot.most = std::min(spot.most, stripe.Run(at) * element - spot.at % element);
+  if (!by_itself) spot.at = stripe.In(at) * element + spot.at % element;
+  return spot;
+}
+
+CargoShape::Spot CargoShape::InStripe(size_t offset) const {
   if (vectors == 1) return {false, offset, vector_bytes() - offset};
   const size_t block = TransferBytes(codec, kBlockElements);
   const size_t begin = offset / (2 * block) * block;  // of the block in its vector

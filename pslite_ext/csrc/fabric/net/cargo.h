@@ -3,7 +3,9 @@
 //
 // A single update, or a model for a worker, is one vector. With momentum, a group of several
 // updates or a model for the replica is two (sums/momentum_sum.h): a block of the one, then the
-// same block of the other, so that a beginning of both is there before all of it is.
+// same block of the other, so that a beginning of both is there before all of it is. To and from
+// one of several servers goes what is its stripe of these vectors, which lies on the wire by
+// itself.
 //
 // Thread-safety: plain values; of a vector in a cargo, what may be sent is never written.
 // Invariant: no packet holds bytes of both vectors.
@@ -14,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/net/stripes.h"
 #include "links/endpoint.h"
 #include "sums/codec.h"
 #include "sums/momentum_sum.h"
@@ -36,6 +39,8 @@ struct CargoShape {
   size_t elements = 0;
   size_t vectors = 1;
   const Codec* codec = nullptr;
+  Stripe stripe;          // no packet goes beyond one of its blocks
+  bool by_itself = true;  // the vectors have nothing but the stripe; else all of the model
 
   size_t vector_bytes() const { return TransferBytes(codec, elements); }
   size_t bytes() const { return vectors * vector_bytes(); }
@@ -44,22 +49,28 @@ struct CargoShape {
   struct Spot {
     bool step = false;  // the second vector
     size_t at = 0;      // its byte
-    size_t most = 0;    // so many bytes on, a block or the vector ends
+    size_t most = 0;    // so many bytes on, a block, its stripe or the vector ends
   };
   Spot At(size_t offset) const;
   // Of so many bytes from the beginning: the elements that are in all vectors.
   size_t ElementsIn(size_t bytes) const;
   // The other way round: what may be sent when so many elements are there.
   size_t BytesOf(size_t elements_there) const;
+
+ private:
+  Spot InStripe(size_t offset) const;
 };
 
 struct Cargo {
   std::shared_ptr<const Vector> sum;
   std::shared_ptr<const Vector> step;  // null: there is none, or it is `sum`
   const Codec* codec = nullptr;        // as what it travels; null: as it is
+  Stripe stripe = {};                  // of which it is; of one: all of it
 
   CargoShape shape() const {
-    return {sum == nullptr ? 0 : sum->size(), step == nullptr ? size_t{1} : size_t{2}, codec};
+    const size_t all = sum == nullptr ? 0 : sum->size();
+    const size_t elements = stripe.count == 1 ? all : stripe.elements();
+    return {elements, step == nullptr ? size_t{1} : size_t{2}, codec, stripe, all == elements};
   }
   // On the wire.
   size_t bytes() const { return shape().bytes(); }

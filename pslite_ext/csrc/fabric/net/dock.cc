@@ -23,10 +23,10 @@ Status Dock::OnHeader(const Header& header, int64_t now_us, char** target) {
 }
 
 Dock::~Dock() {
-  for (const auto& [number, its] : transfers_) its.inflow->broken = true;
+  for (const auto& [number, its] : transfers_) its.inflow->aborted = true;
 }
 
-Status Dock::Announce(int64_t number, const Letter& letter, bool two,
+Status Dock::Announce(int64_t number, const Letter& letter, bool two, const Landing& landing,
                       std::shared_ptr<const Inflow>* inflow) {
   if (expected_.elements == 0 || (two && !expected_.two_vectors)) {
     return Status::Corrupt("a transfer that does not fit a model");
@@ -38,8 +38,11 @@ Status Dock::Announce(int64_t number, const Letter& letter, bool two,
   auto coming = std::make_shared<Inflow>();
   coming->elements = expected_.elements;
   coming->vectors = two ? 2 : 1;
-  coming->sum = spares_.Get(expected_.elements);
-  if (two) coming->step = spares_.Get(expected_.elements);
+  coming->stripe = landing.stripe;
+  coming->sum = landing.sum;
+  coming->step = landing.step;
+  if (coming->sum == nullptr) coming->sum = spares_.Get(expected_.elements);
+  if (two && coming->step == nullptr) coming->step = spares_.Get(expected_.elements);
   *inflow = coming;
   transfers_[number] = {letter, std::move(coming)};
   return Status::Ok();
@@ -48,7 +51,7 @@ Status Dock::Announce(int64_t number, const Letter& letter, bool two,
 void Dock::Forget(int64_t number) {
   const auto found = transfers_.find(number);
   if (found == transfers_.end()) return;
-  found->second.inflow->broken = true;
+  found->second.inflow->aborted = true;
   transfers_.erase(found);
 }
 

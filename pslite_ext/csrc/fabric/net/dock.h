@@ -38,6 +38,15 @@ struct Expected {
   size_t elements = 0;
   bool two_vectors = false;
   const Codec* codec = nullptr;
+  // From each of several servers: its stripe of the whole model.
+  size_t servers = 1;
+  size_t whole = 0;
+};
+
+// Where a transfer is put; null: into memory of its own.
+struct Landing {
+  std::shared_ptr<Vector> sum, step;
+  Stripe stripe;  // that it brings of them
 };
 
 // A letter that has come; or the one that announced a transfer which is now whole.
@@ -65,7 +74,7 @@ class Dock {
   Status OnPacket(const Header& header, int64_t now_us, std::optional<Come>* arrived);
 
   // `letter` has come, and says that transfer `number` is next, of one vector or two.
-  Status Announce(int64_t number, const Letter& letter, bool two,
+  Status Announce(int64_t number, const Letter& letter, bool two, const Landing& landing,
                   std::shared_ptr<const Inflow>* inflow);
   // The rest will not come.
   void Forget(int64_t number);

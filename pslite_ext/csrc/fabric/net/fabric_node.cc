@@ -21,8 +21,10 @@ std::vector<std::vector<int>> Beside(const std::vector<Seat>& seats) {
   for (const Seat& seat : seats) {
     if (seat.node >= 0) on[seat.host].push_back(seat.node);
   }
+  const auto servers = std::count_if(seats.begin(), seats.end(),
+                                     [](const Seat& its) { return IsServerNode(its.node); });
   for (const Seat& seat : seats) {
-    if (seat.node == kServerNode) on.erase(seat.host);
+    if (seat.node == kServerNode && servers == 1) on.erase(seat.host);
   }
   std::vector<std::vector<int>> beside;
   for (const Seat& seat : seats) {
@@ -47,7 +49,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
       self_(PeerOf(options_.node)),
       model_(std::move(model)),
       door_key_(DataKey(options_.token, JobIdentity{})),
-      muster_(options_.workers, options_.replica, options_.settings,
+      muster_(options_.workers, options_.servers, options_.replica, options_.settings,
               options_.rule.value_or(Rule())) {
   auto endpoint = std::make_unique<NodeEndpoint>(
       options_.node, kPacketBytes,
@@ -153,6 +155,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
       options_.host,
       port_,
       options_.workers,
+      options_.servers,
       options_.replica,
       static_cast<int64_t>(options_.elements),
       Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float)),
@@ -251,6 +254,7 @@ Status FabricNode::Enter(const Attendance& roster) {
   const size_t told = roster.first_from_worker && node < 0 ? 0 : elements;
   const bool ours = elements != 0 && options_.elements == told && !(gives && model_.empty());
   const Codec* codec = CargoCodec(roster.codec);
+  const auto servers = static_cast<size_t>(options_.servers);
   if (roster.identity.size() != job_.size() || !ours || roster.delay_bound < 1 ||
       (codec == nullptr) != (roster.codec == 0)) {
     return Status::Corrupt("a roster that makes no sense");
@@ -264,7 +268,7 @@ Status FabricNode::Enter(const Attendance& roster) {
       answers_.Got(version, model);
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
-                                           std::move(events), spares_, codec);
+                                           std::move(events), spares_, codec, elements, servers);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
@@ -275,15 +279,28 @@ Status FabricNode::Enter(const Attendance& roster) {
           "take the place of: leave MERCURY_FABRIC_UPDATE unset"));
       return Status::Ok();
     }
+    if (options_.calls.any() && servers > 1) {
+      Fail(Status::InvalidArgument(
+          "the server's script has calls of its own, which are for a whole model, and there are " +
+          std::to_string(servers) + " servers, each with a part: start one"));
+      return Status::Ok();
+    }
     const auto role = node == kServerNode ? Role::kServer : Role::kReplica;
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
     ModelOptions its{role,         bound,    roster.rule,      options_.replica,
                      kPacketBytes, elements, options_.workers, Beside(roster.seats)};
     its.calls = options_.calls;
+    its.servers = servers;
+    if (IsServerNode(node)) its.server = static_cast<size_t>(ServerIndex(node));
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
-  endpoint_->Play(part, {elements, roster.rule.momentum > 0, codec});
+  Expected expected{elements, roster.rule.momentum > 0, codec, servers, elements};
+  if (IsServerNode(node)) {
+    expected.elements =
+        Stripe{static_cast<size_t>(ServerIndex(node)), servers, elements}.elements();
+  }
+  endpoint_->Play(part, expected);
   for (const Seat& seat : roster.seats) {
     if (seat.node != node) awaited_.insert(PeerOf(seat.node));
   }
@@ -302,10 +319,11 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
   const std::string who = NodeName(party.role, party.rank);
   const std::string how = left ? "it has left" : status.text();
   if (!is_scheduler() && peer == kSchedulerPeer) {
-    if (begun_ && left) return answers_.End();
+    if (begun_ && left) return Over();
     return Fail(Status::PeerLost(how).By({Blame::kLost, party}));
   }
   endpoint_->Close(peer, NowUs());
+  if (over_) return;
   if (!begun_) {
     return Fail(Status::PeerLost(who + " was lost before the job began: " + how)
                     .By({Blame::kNamed, party}));
@@ -313,6 +331,26 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
   if (!left) Log(LogLevel::kWarning, who + " is lost: " + how);
   if (is_scheduler() || left) return;
   endpoint_->Post(kSchedulerPeer, UnreachableLetter{NodeOf(peer)});
+}
+
+void FabricNode::Over() {
+  over_ = true;
+  if (model_part_ != nullptr && model_part_->leads() && model_part_->is_server()) {
+    model_part_->Collect();
+  }
+}
+
+// The scheduler has left: what the servers have still to give each other.
+void FabricNode::EndOnceDone() {
+  if (model_part_ == nullptr || model_part_->deposed()) return answers_.End();
+  if (model_part_->follows() && endpoint_->Linked(kServerPeer)) return;
+  const bool waits = model_part_->leads() && model_part_->collected() == nullptr;
+  if (!waits) return answers_.End();
+  for (int server = 1; server < options_.servers; ++server) {
+    if (endpoint_->Linked(PeerOf(ServerNode(server)))) continue;
+    return Fail(Status::PeerLost("it was lost before it gave its part of the model")
+                    .By({Blame::kLost, PartyOf(ServerNode(server))}));
+  }
 }
 
 void FabricNode::Turn(int64_t now_us) {
@@ -330,6 +368,7 @@ void FabricNode::Turn(int64_t now_us) {
                                               muster_.Missing() + " did not come"
                                         : "the job has not begun after " + waited));
   }
+  if (over_) EndOnceDone();
   if (!is_scheduler()) return;
   if (scheduler_ != nullptr) scheduler_->SentOut(endpoint_->SchedulerTime(NowUs()));
   if (scheduler_ != nullptr && !ending_) {
@@ -357,52 +396,6 @@ void FabricNode::Fail(const Status& status) {
   order.text = Encode(status);
   Broadcast(order);
   lane_->Post([] {});  // another turn, to see that all have been told
-}
-
-Status FabricNode::CopyModel(float* out, size_t elements, int64_t* version) {
-  if (options_.node >= 0 || is_scheduler()) {
-    return Status::InvalidArgument("only the server and the replica have the model");
-  }
-  std::shared_ptr<const Vector> model;
-  const auto ask = [&] {
-    if (model_part_ == nullptr) return;
-    model = model_part_->Shown();
-    *version = model_part_->version();
-  };
-  if (!lane_->Ask(ask)) ask();  // the lane has ended: nobody else has it
-  if (model == nullptr) return Status::Closed("the job has not begun");
-  const bool fits = model->size() == elements;
-  if (fits) std::copy(model->begin(), model->end(), out);
-  lane_->Post([kept = std::move(model)] {});  // the lane must know that nobody reads it any more
-  return fits ? Status::Ok() : Status::InvalidArgument("the model has another size");
-}
-
-Status FabricNode::Feed(const std::string& line) {
-  Status status = Status::Closed("this process is no scheduler of a job that runs");
-  lane_->Ask([&] {
-    if (scheduler_ != nullptr) status = scheduler_->Feed(line, endpoint_->SchedulerTime(NowUs()));
-  });
-  return status;
-}
-
-std::string FabricNode::TakeRecords() {
-  std::string records;
-  const auto ask = [&] {
-    if (scheduler_ != nullptr) records = scheduler_->TakeRecords();
-  };
-  if (!lane_->Ask(ask)) ask();
-  return records;
-}
-
-std::string FabricNode::Stats() {
-  std::string text;
-  const auto ask = [&] {
-    if (scheduler_ != nullptr) text = scheduler_->Figures();
-    if (model_part_ != nullptr) text = model_part_->Figures();
-  };
-  if (!lane_->Ask(ask)) ask();
-  if (options_.node < 0) return "{" + text + "}";
-  return "{" + answers_.Figures() + "}";
 }
 
 void FabricNode::Leave(bool failed) {

@@ -4,6 +4,9 @@
 //   joining --the scheduler says so--> running --all workers have left--> ended
 //      \-------------------------------------\--what went wrong---------> failed
 //
+// Of several servers, the first one is at its end when it has the others' stripes of the model, and
+// they when it has left.
+//
 // Every node dials the scheduler, whose door opens to nodes that know the job token. The roster
 // carries the job's own identity; all other links belong to that job only. In the order server,
 // replica, workers by rank, the later of two nodes dials the other.
@@ -37,6 +40,7 @@ namespace mercury::fabric {
 struct FabricNodeOptions {
   int node = kSchedulerNode;
   int workers = 1;
+  int servers = 1;
   bool replica = false;
   Address scheduler;
   std::string host;  // on which it listens
@@ -110,6 +114,8 @@ class FabricNode {
   Status Join(int peer, const Joining& joining);
   Status Enter(const Attendance& roster);
   Status BeginAll();
+  void Over();
+  void EndOnceDone();
   void Broadcast(const Letter& letter);
   void Fail(const Status& status);
   Terms TermsOf(uint64_t job) const;
@@ -139,6 +145,7 @@ class FabricNode {
   std::unique_ptr<SchedulerPart> scheduler_;
   int64_t give_up_at_us_ = 0;
   bool begun_ = false;
+  bool over_ = false;             // all workers have left
   std::optional<Status> ending_;  // the scheduler's, until all have been told
   uint64_t refusals_ = 0;
 };

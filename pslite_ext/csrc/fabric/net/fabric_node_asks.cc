@@ -79,4 +79,57 @@ Status FabricNode::AskModel() {
       [this](int64_t least) { lane_->Post([this, least] { worker_->Get({least, 0}); }); });
 }
 
+Status FabricNode::CopyModel(float* out, size_t elements, int64_t* version) {
+  if (options_.node >= 0 || is_scheduler()) {
+    return Status::InvalidArgument("only the server and the replica have the model");
+  }
+  std::shared_ptr<const Vector> model;
+  bool has_part = false;
+  const auto ask = [&] {
+    if (model_part_ == nullptr) return;
+    has_part = model_part_->leads() || model_part_->follows();
+    model = has_part ? model_part_->collected() : model_part_->Shown();
+    *version = model_part_->version();
+  };
+  if (!lane_->Ask(ask)) ask();  // the lane has ended: nobody else has it
+  if (model == nullptr && has_part) {
+    return Status::InvalidArgument(
+        "of several servers each has a part of the model; the first one has all of it when the job "
+        "is over");
+  }
+  if (model == nullptr) return Status::Closed("the job has not begun");
+  const bool fits = model->size() == elements;
+  if (fits) std::copy(model->begin(), model->end(), out);
+  lane_->Post([kept = std::move(model)] {});  // the lane must know that nobody reads it any more
+  return fits ? Status::Ok() : Status::InvalidArgument("the model has another size");
+}
+
+Status FabricNode::Feed(const std::string& line) {
+  Status status = Status::Closed("this process is no scheduler of a job that runs");
+  lane_->Ask([&] {
+    if (scheduler_ != nullptr) status = scheduler_->Feed(line, endpoint_->SchedulerTime(NowUs()));
+  });
+  return status;
+}
+
+std::string FabricNode::TakeRecords() {
+  std::string records;
+  const auto ask = [&] {
+    if (scheduler_ != nullptr) records = scheduler_->TakeRecords();
+  };
+  if (!lane_->Ask(ask)) ask();
+  return records;
+}
+
+std::string FabricNode::Stats() {
+  std::string text;
+  const auto ask = [&] {
+    if (scheduler_ != nullptr) text = scheduler_->Figures();
+    if (model_part_ != nullptr) text = model_part_->Figures();
+  };
+  if (!lane_->Ask(ask)) ask();
+  if (options_.node < 0) return "{" + text + "}";
+  return "{" + answers_.Figures() + "}";
+}
+
 }  // namespace mercury::fabric

@@ -22,6 +22,18 @@ constexpr double kPatienceLeast_s = 0.1;
 // After its update was applied, a worker has heard of it by then, and asked.
 constexpr double kAsksWithin_s = 0.03;
 
+// Of a whole model, the part that one has.
+Vector PartOfModel(Vector model, const Stripe& stripe) {
+  if (stripe.count == 1 || model.empty()) return model;
+  Vector part(stripe.elements());
+  for (size_t at = 0; at < part.size(); at += stripe.Run(at)) {
+    const size_t run = std::min(stripe.Run(at), part.size() - at);
+    const float* from = model.data() + stripe.In(at);
+    std::copy(from, from + run, part.data() + at);
+  }
+  return part;
+}
+
 // What has come, as one's own: whoever appends to it looks first whether others hold it.
 std::shared_ptr<Vector> Taken(const std::shared_ptr<const Vector>& vector) {
   return std::const_pointer_cast<Vector>(vector);
@@ -32,20 +44,25 @@ std::shared_ptr<Vector> Taken(const std::shared_ptr<const Vector>& vector) {
 ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, SpareVectors spares)
     : options_(options),
       outbox_(outbox),
-      daemon_(options.role, options.delay_bound, options.replica && options.role == Role::kServer),
+      daemon_(options.role, options.delay_bound,
+              options.leads() || (options.replica && options.role == Role::kServer)),
       has_model_(!model.empty()),
       spares_(std::move(spares)),
-      model_(std::make_shared<Vector>(std::move(model))),
+      model_(std::make_shared<Vector>(PartOfModel(std::move(model), options.stripe()))),
       progress_(static_cast<size_t>(options.workers)),
+      arrivals_(options.servers),
+      assembly_(options.elements, options.servers, spares_),
       sender_(options.packet_bytes, outbox) {
-  model_->resize(options.elements);
-  if (has_step()) step_ = std::make_shared<Vector>(options.elements);
+  model_->resize(options.stripe().elements());
+  if (has_step()) step_ = std::make_shared<Vector>(model_->size());
 }
 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   now_s_ = now_s;
   ModelSteps steps;
-  const bool scheduler = peer == kSchedulerPeer, worker = peer > kSchedulerPeer;
+  if (deposed_) return Status::Ok();
+  const bool scheduler = peer == kSchedulerPeer, worker = NodeOf(peer) >= 0;
+  const bool follower = options_.leads() && peer != kServerPeer && IsServerNode(NodeOf(peer));
   const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
   const auto refuse = [this] {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
@@ -57,10 +74,26 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       [&](const UpdatesLetter& its) {
         return worker ? TakeGroup(its, haul.cargo, &steps) : refuse();
       },
+      [&](const News& its) {
+        if (!follower || its.kind != News::kReplicaHas || its.places.empty()) return refuse();
+        Arrive(its.places, static_cast<size_t>(ServerIndex(NodeOf(peer))), 0, &steps);
+        return Status::Ok();
+      },
       [&](const ConfirmLetter& its) {
         return from_server ? daemon_.Confirmed(its.applied, &steps) : refuse();
       },
-      [&](const ModelLetter& its) { return TakeModel(peer, its, haul.cargo, &steps); },
+      [&](const StripeLetter& its) {
+        return from_server && options_.follows() ? SendStripe(its) : refuse();
+      },
+      [&](const ServerIsLetter&) {
+        if (!scheduler) return refuse();
+        Depose();
+        return Status::Ok();
+      },
+      [&](const ModelLetter& its) {
+        return Assembles(peer, letter) ? TakeStripe(its, &steps)
+                                       : TakeModel(peer, its, haul.cargo, &steps);
+      },
       [&](const GetLetter& its) {
         if (!worker || !is_server()) return refuse();
         if (sender_.waiting(peer) >= kAskedMost) {
@@ -82,6 +115,8 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
         return refuse();
       });
   Carry(steps);
+  const auto possible = [this](int64_t place) { return daemon_.Possible(place); };
+  for (const int64_t memory : arrivals_.Drop(possible)) memory_.erase(memory);
   Answer(now_s);
   return status;
 }
@@ -92,7 +127,11 @@ Status ModelPart::TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelS
     return Status::Corrupt("a group whose members are not those that it says");
   }
   memory_[++memories_] = cargo;
-  *steps = daemon_.Arrive(its.places, its.skipped, memories_);
+  if (options_.leads() && !its.places.empty()) {
+    Arrive(its.places, 0, memories_, steps);
+  } else {
+    *steps = daemon_.Arrive(its.places, its.skipped, memories_);
+  }
   return Status::Ok();
 }
 
@@ -122,7 +161,7 @@ void ModelPart::Gone(int peer, double now_s) {
     askers_.Gone(NodeOf(peer));
     gone_.insert(NodeOf(peer));
   }
-  if (peer == kReplicaPeer) daemon_.ReplicaLost();
+  if (peer == kReplicaPeer && !options_.leads()) daemon_.FollowersLost();
   Answer(now_s);  // nobody waits for who is gone
 }
 
@@ -174,7 +213,7 @@ double ModelPart::Gathers_s(size_t ready) const {
 
 // Whoever waits gets it when the server's way out is not full; many, down a tree.
 void ModelPart::Answer(double now_s) {
-  if (tree_asked_ || (sender_.share() >= kWayFull && !overdue_)) return;
+  if (deposed_ || tree_asked_ || (sender_.share() >= kWayFull && !overdue_)) return;
   std::vector<int> ready = askers_.Ready(granted_);
   if (ready.empty()) return;
   const double gathers_s = gathered_ ? 0 : Gathers_s(ready.size());
@@ -183,7 +222,7 @@ void ModelPart::Answer(double now_s) {
   gathered_ = first_ = false;
   gathers_until_s_ = kNever;
   ready.resize(std::min(ready.size(), kTreeMost));
-  Tree straight{static_cast<int64_t>(model_->size() * sizeof(float)), {}};
+  Tree straight{static_cast<int64_t>(options_.elements * sizeof(float)), {}};
   for (const int worker : ready) straight.edges.push_back({kServerNode, worker});
   if (ready.size() < kTreeLeast) {
     straight.takes_s = sender_.takes_s();
@@ -205,8 +244,10 @@ void ModelPart::Serve(const Tree& tree, double now_s) {
     letter.onward = std::move(grant.onward);
     letter.by_packets = tree.by_packets;
     const bool reduce = grant.to.wish.reduce != 0;
+    TellFollowers(StripeLetter{grant.to.worker, letter, reduce});
     const std::shared_ptr<const Vector> vector = reduce ? reduced_ : Shown();
-    sender_.Send(PeerOf(grant.to.worker), std::move(letter), {vector, nullptr}, share);
+    const Cargo cargo{vector, nullptr, nullptr, options_.stripe()};
+    sender_.Send(PeerOf(grant.to.worker), std::move(letter), cargo, share);
   }
 }
 
@@ -230,12 +271,13 @@ std::shared_ptr<const Vector> ModelPart::Shown() {
 }
 
 bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
-  if (!sender_.Next(peer, now_s, out)) return false;
+  if (deposed_ || !sender_.Next(peer, now_s, out)) return false;
   if (sender_.waiting(peer) == 0) Answer(now_s);
   return true;
 }
 
 double ModelPart::WakeAt(int peer, double now_s) const {
+  if (deposed_) return kNever;
   if (sender_.IsNext(peer)) return now_s;
   double at_s = std::min(gathers_until_s_, leaves_until_s_);
   for (const auto& [worker, by_s] : asks_by_s_) at_s = std::min(at_s, by_s);
@@ -258,16 +300,23 @@ void ModelPart::Carry(const ModelSteps& steps) {
         News news = step.news;
         const bool weighs = news.kind == News::kReplicaApplied || news.kind == News::kCaughtUp;
         if (weighs) news.history_norm = StepNorm();
-        outbox_->Post(kSchedulerPeer, std::move(news));
+        if (!options_.follows()) {
+          outbox_->Post(kSchedulerPeer, std::move(news));
+        } else if (news.kind == News::kReplicaHas) {
+          outbox_->Post(kServerPeer, std::move(news));
+        }
         break;
       }
       case ModelStep::kConfirm:
-        outbox_->Post(kReplicaPeer, ConfirmLetter{step.updates});
+        if (!step.updates.front().reduce) outbox_->Post(kReplicaPeer, ConfirmLetter{step.updates});
+        TellFollowers(ConfirmLetter{step.updates});
         break;
-      case ModelStep::kSendModel:
-        sender_.Send(kReplicaPeer, {0, false, version(), step.place, progress_, 0, {}},
-                     {model_, step_});
+      case ModelStep::kSendModel: {
+        const ModelLetter letter{0, false, version(), step.place, progress_, 0, {}};
+        TellFollowers(StripeLetter{kReplicaNode, letter});
+        sender_.Send(kReplicaPeer, letter, {model_, step_, nullptr, options_.stripe()});
         break;
+      }
     }
   }
 }
@@ -330,7 +379,7 @@ void ModelPart::Count(const ModelStep& step) {
 }
 
 std::string ModelPart::Figures() const {
-  std::string text = "\"elements\": " + std::to_string(model_->size()) +
+  std::string text = "\"elements\": " + std::to_string(options_.elements) +
                      ", \"version\": " + std::to_string(version()) +
                      ", \"is_server\": " + (is_server() ? "true" : "false") + ", \"delays\": {";
   const auto number = [&text](const std::string& name, int64_t value) {

@@ -12,8 +12,14 @@
 //
 // The sum of the last all-reduce is kept until the next one is complete. With Nesterov's momentum,
 // workers get the model where its last step, taken once more, would lead. Without first values, the
-// part waits for worker 0's. The server's script may have calls of its own (server_calls.h): one
-// that applies what a version's updates sum up to, and one that says what workers get.
+// part waits for worker 0's.
+//
+// Of several servers, each has a stripe of the model (stripes.h). The first one leads: it alone is
+// told what to expect, and asked for models. It applies what has arrived at all of them, and tells
+// the others so, who follow as a replica does; and when a model goes out, they send their stripes
+// of the same version. In the end it collects them. The server's script may have calls of its own
+// (server_calls.h): one that applies what a version's updates sum up to, and one that says what
+// workers get.
 //
 // Thread-safety: none; the lane owns it. Invariants: up to rounding, and without a script's calls,
 // the model is what appending the updates of `commits` one by one gives; no model between two
@@ -29,7 +35,9 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/live/joint_arrivals.h"
 #include "fabric/live/model_daemon.h"
+#include "fabric/net/assembly.h"
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/peers.h"
@@ -49,12 +57,19 @@ struct ModelOptions {
   Rule rule;
   bool replica = false;  // there is one
   size_t packet_bytes = 0;
-  size_t elements = 0;
+  size_t elements = 0;  // of the model
   int workers = 0;
   std::vector<std::vector<int>> beside =
       {};  // each worker: the others of its host; empty: not known
   double first_gathering_s = kFirstGathering_s;
   ServerCalls calls = {};  // without momentum
+  size_t servers = 1;
+  size_t server = 0;  // of them; those that follow have a replica's role
+
+  bool leads() const { return role == Role::kServer && servers > 1; }
+  bool follows() const { return server != 0; }
+  // What this one has of the model.
+  Stripe stripe() const { return {server, leads() || follows() ? servers : size_t{1}, elements}; }
 };
 
 // An update that was applied: it made `version`.
@@ -65,10 +80,12 @@ struct Committed {
 
 class ModelPart : public Part {
  public:
-  // `model`: the first values; empty: worker 0 will give them.
+  // `model`: the first values, all of them; empty: worker 0 will give them.
   ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, SpareVectors spares = {});
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
+  Landing Land(int peer, const Letter& letter) override;
+  void Coming(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow) override;
   void Gone(int peer, double now_s) override;
   void Turn(double now_s) override;
   bool Next(int peer, double now_s, OutPacket* out) override;
@@ -80,7 +97,13 @@ class ModelPart : public Part {
   // As workers get it. To be let go of on the lane's thread.
   std::shared_ptr<const Vector> Shown();
   int64_t version() const { return daemon_.version(); }
-  bool is_server() const { return daemon_.role() == Role::kServer; }
+  bool is_server() const { return daemon_.role() == Role::kServer && !deposed_; }
+  bool deposed() const { return deposed_; }
+  bool leads() const { return options_.leads(); }
+  bool follows() const { return options_.follows(); }
+  // The others' stripes are asked for; the model is `collected` once all are there.
+  void Collect();
+  const std::shared_ptr<const Vector>& collected() const { return collected_; }
   // Of one of the script's calls; the model is nothing from then on.
   const Status& failure() const { return failure_; }
   const std::deque<Committed>& commits() const { return commits_; }
@@ -90,6 +113,12 @@ class ModelPart : public Part {
  private:
   Status TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelSteps* steps);
   Status TakeModel(int peer, const ModelLetter& its, const Cargo& cargo, ModelSteps* steps);
+  Status TakeStripe(const ModelLetter& its, ModelSteps* steps);
+  Status SendStripe(const StripeLetter& its);
+  bool Assembles(int peer, const Letter& letter) const;
+  void Arrive(const std::vector<int64_t>& places, size_t server, int64_t memory, ModelSteps* steps);
+  void TellFollowers(const Letter& letter);
+  void Depose();
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
   bool WaitsBeside(int worker) const;
@@ -108,6 +137,7 @@ class ModelPart : public Part {
   Outbox* const outbox_;
   ModelDaemon daemon_;
   bool has_model_;
+  bool deposed_ = false;  // a replica has taken over
   const SpareVectors spares_;
   // While others hold them, they stay as they are, and what is appended goes to copies.
   std::shared_ptr<Vector> model_, step_;  // the last change; without momentum there is none
@@ -133,6 +163,9 @@ class ModelPart : public Part {
   std::set<UpdateId> reduced_of_;  // whose sum it is
   int64_t memories_ = 0;
   std::map<int64_t, Cargo> memory_;  // by the number that the daemon was told
+  JointArrivals arrivals_;           // of one that leads
+  Assembly assembly_;
+  std::shared_ptr<const Vector> collected_;
   ModelSender sender_;
   std::deque<Committed> commits_;
   std::map<int64_t, int64_t> delays_;

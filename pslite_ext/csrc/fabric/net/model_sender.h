@@ -51,7 +51,7 @@ class ModelSender {
     bool announced = false;
     double began_s = 0;
 
-    bool broken() const { return inflow != nullptr && inflow->broken; }
+    bool broken() const { return inflow != nullptr && inflow->broken(); }
     size_t there() const {
       return inflow == nullptr ? cargo.bytes() : cargo.shape().BytesOf(inflow->there());
     }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int64_t kElementsMost = kUpdateBytesMax / static_cast<int64_t>(sizeof(float));
 
-std::string Workers(int64_t count) {
-  return std::to_string(count) + (count == 1 ? " worker" : " workers");
+std::string Counted(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::optional<Rule> RuleOf(const Joining& joining) {
@@ -28,20 +28,23 @@ std::string RuleText(const Joining& joining) {
 }  // namespace
 
 bool Muster::Awaits(int node) const {
-  const bool known =
-      node == kServerNode || (node == kReplicaNode && replica_) || (node >= 0 && node < workers_);
+  const bool known = IsServerNode(node) ? ServerIndex(node) < servers_
+                     : node < 0         ? node == kReplicaNode && replica_
+                                        : node < workers_;
   return known && joined_.count(node) == 0;
 }
 
 Status Muster::Join(int node, const Joining& joining) {
   const std::string who = NodeText(node);
   if (!Awaits(node)) return Status::InvalidArgument(who + " is not awaited, or was there before");
-  if (joining.workers != workers_ || joining.replica != replica_) {
-    const auto said = [](int64_t workers, bool replica) {
-      return Workers(workers) + (replica ? " and a replica" : " and no replica");
+  if (joining.workers != workers_ || joining.servers != servers_ || joining.replica != replica_) {
+    const auto said = [](int64_t workers, int64_t servers, bool replica) {
+      return Counted(workers, "worker") + ", " + Counted(servers, "server") +
+             (replica ? " and a replica" : " and no replica");
     };
-    return Status::InvalidArgument(who + " was told of " + said(joining.workers, joining.replica) +
-                                   ", the scheduler of " + said(workers_, replica_));
+    return Status::InvalidArgument(who + " was told of " +
+                                   said(joining.workers, joining.servers, joining.replica) +
+                                   "; the scheduler of " + said(workers_, servers_, replica_));
   }
   Status agreed = Agree(who, joining.told);
   if (!agreed.ok()) return agreed;
@@ -60,12 +63,17 @@ Status Muster::AgreeOnModel(int node, const Joining& joining) const {
     return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
                                    " elements");
   }
+  if (!none && joining.elements < servers_) {
+    return Status::InvalidArgument("a model of " + std::to_string(joining.elements) +
+                                   " elements has no parts for " + Counted(servers_, "server"));
+  }
   for (const auto& [other, theirs] : joined_) {
     const bool both_hold = node < 0 && other < 0;
     if (both_hold && (theirs.elements == 0) != none) {
       return Status::InvalidArgument(
-          "of the server and the replica one has first values, and the other awaits worker 0's: "
-          "give both the same, or neither any");
+          "of " + NodeText(other) + " and " + who +
+          " one has first values, and the other awaits worker 0's: give both the same, or neither "
+          "any");
     }
     if (!none && theirs.elements != 0 && theirs.elements != joining.elements) {
       return Status::InvalidArgument(who + " has a model of " + std::to_string(joining.elements) +
@@ -73,8 +81,8 @@ Status Muster::AgreeOnModel(int node, const Joining& joining) const {
                                      std::to_string(theirs.elements));
     }
     if (both_hold && theirs.checksum != joining.checksum) {
-      return Status::InvalidArgument(
-          "the server and the replica begin with different models: give both the same values");
+      return Status::InvalidArgument(NodeText(other) + " and " + who +
+                                     " begin with different models: give both the same values");
     }
     if (node >= 0 && other >= 0 && !(RuleOf(theirs) == RuleOf(joining))) {
       return Status::InvalidArgument(who + " asks the server for " + RuleText(joining) + ", " +
@@ -115,7 +123,9 @@ Attendance Muster::Called() const {
 }
 
 std::vector<int> Muster::Nodes() const {
-  std::vector<int> nodes{kServerNode};
+  std::vector<int> nodes;
+  nodes.reserve(seats());
+  for (int server = 0; server < servers_; ++server) nodes.push_back(ServerNode(server));
   if (replica_) nodes.push_back(kReplicaNode);
   for (int worker = 0; worker < workers_; ++worker) nodes.push_back(worker);
   return nodes;

@@ -22,8 +22,12 @@ class Muster {
  public:
   // `settings`: those that the scheduler uses. A node that was told otherwise does not belong here.
   // `rule`: what the server does, unless the workers say it.
-  Muster(int workers, bool replica, SharedSettings settings, Rule rule = {})
-      : workers_(workers), replica_(replica), settings_(std::move(settings)), rule_(rule) {}
+  Muster(int workers, int servers, bool replica, SharedSettings settings, Rule rule = {})
+      : workers_(workers),
+        servers_(servers),
+        replica_(replica),
+        settings_(std::move(settings)),
+        rule_(rule) {}
 
   // Whether there is a place for such a node, and nobody has it.
   bool Awaits(int node) const;
@@ -40,12 +44,13 @@ class Muster {
   std::string Missing() const;
 
  private:
-  size_t seats() const { return static_cast<size_t>(workers_) + (replica_ ? 2 : 1); }
+  size_t seats() const { return static_cast<size_t>(workers_ + servers_) + (replica_ ? 1 : 0); }
   std::vector<int> Nodes() const;
   Status Agree(const std::string& who, const std::string& told) const;
   Status AgreeOnModel(int node, const Joining& joining) const;
 
   const int workers_;
+  const int servers_;
   const bool replica_;
   const SharedSettings settings_;
   const Rule rule_;

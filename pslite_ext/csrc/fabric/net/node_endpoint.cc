@@ -26,12 +26,22 @@ bool PassedOn(const Letter& letter, int peer) {
 void NodeEndpoint::Play(Part* part, const Expected& expected) {
   part_ = part;
   expected_ = expected;
-  for (const auto& [peer, dock] : docks_) dock->Expect(expected);
+  for (const auto& [peer, dock] : docks_) dock->Expect(ExpectedOf(peer));
+}
+
+Expected NodeEndpoint::ExpectedOf(int peer) const {
+  Expected its = expected_;
+  const int node = NodeOf(peer);
+  if (its.servers > 1 && IsServerNode(node)) {
+    its.elements =
+        Stripe{static_cast<size_t>(ServerIndex(node)), its.servers, its.whole}.elements();
+  }
+  return its;
 }
 
 void NodeEndpoint::Open(int peer) {
   auto dock = std::make_unique<Dock>(packet_bytes_, spares_);
-  dock->Expect(expected_);
+  dock->Expect(ExpectedOf(peer));
   docks_[peer] = std::move(dock);
 }
 
@@ -86,7 +96,8 @@ Status NodeEndpoint::Hear(int peer, const Letter& letter, int64_t now_us) {
     if (its.number == 0) return part({});
     if (part_ == nullptr) return Status::Corrupt("a transfer before the job has begun");
     std::shared_ptr<const Inflow> inflow;
-    Status status = docks_.at(peer)->Announce(its.number, letter, its.two, &inflow);
+    const Landing landing = part_->Land(peer, letter);
+    Status status = docks_.at(peer)->Announce(its.number, letter, its.two, landing, &inflow);
     if (status.ok()) part_->Coming(peer, letter, inflow);
     return status;
   };

@@ -51,6 +51,7 @@ class NodeEndpoint : public Endpoint, public Outbox {
   bool Linked(int peer) const override { return docks_.count(peer) != 0; }
 
  private:
+  Expected ExpectedOf(int peer) const;
   Status Hear(int peer, const Letter& letter, int64_t now_us);
   Status TakeTime(int peer, const TimeLetter& time, int64_t now_us);
   void SayCarried(int peer, const Haul& haul, bool passed_on);

@@ -28,6 +28,8 @@ class Part {
   // `haul`: of a letter that announced a transfer, which is now whole. An error ends the link to
   // `peer`.
   virtual Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) = 0;
+  // Where a transfer that a letter announces is to be put.
+  virtual Landing Land(int /*peer*/, const Letter& /*letter*/) { return {}; }
   // A letter announces a transfer. It may be read while it comes, and is heard of again when whole.
   virtual void Coming(int /*peer*/, const Letter& /*letter*/,
                       const std::shared_ptr<const Inflow>& /*inflow*/) {}

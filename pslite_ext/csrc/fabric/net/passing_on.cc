@@ -27,7 +27,7 @@ void PassingOn::Drop(Goal goal, int64_t place) {
 }
 
 void PassingOn::DropBroken() {
-  untold_.remove_if([](const Untold& its) { return its.inflow->broken; });
+  untold_.remove_if([](const Untold& its) { return its.inflow->broken(); });
 }
 
 void PassingOn::Comes(Goal goal, std::vector<int64_t> places,
@@ -77,7 +77,7 @@ bool PassingOn::whole(int64_t number) const {
 std::vector<int64_t> PassingOn::Broken() const {
   std::vector<int64_t> broken;
   for (const auto& [number, passing] : told_) {
-    if (passing.inflow != nullptr && passing.inflow->broken) broken.push_back(number);
+    if (passing.inflow != nullptr && passing.inflow->broken()) broken.push_back(number);
   }
   return broken;
 }

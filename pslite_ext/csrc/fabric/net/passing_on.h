@@ -46,6 +46,8 @@ class PassingOn {
   size_t Advance(int64_t number);
   bool Knows(int64_t number) const { return told_.count(number) != 0; }
   bool whole(int64_t number) const;
+  // So many elements of what goes on are there.
+  size_t there(int64_t number) const { return told_.at(number).added; }
   Cargo CargoOf(int64_t number) const { return told_.at(number).cargo; }
   // What comes for these hops is broken.
   std::vector<int64_t> Broken() const;

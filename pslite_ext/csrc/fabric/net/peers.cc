@@ -6,6 +6,7 @@ Party PartyOf(int node) {
   if (node == kServerNode) return {Role::kServer};
   if (node == kReplicaNode) return {Role::kReplica};
   if (node == kSchedulerNode) return {Role::kScheduler};
+  if (IsServerNode(node)) return {Role::kServer, ServerIndex(node), ""};
   return {Role::kWorker, node, ""};
 }
 

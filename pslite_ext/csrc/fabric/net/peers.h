@@ -1,7 +1,8 @@
 // How links number the nodes of an MLfabric job.
 //
-// Letters name nodes: workers by rank, -1 the server, -2 the replica, -3 the scheduler. Links need
-// a number from 0 on for each other end, the same on all nodes: the peer.
+// Letters name nodes: workers by rank, -1 the server, -2 the replica, -3 the scheduler, -4 and
+// below the servers but the first. Links need a number from 0 on for each other end, the same on
+// all nodes: the peer.
 //
 // Thread-safety: pure functions. Invariant: NodeOf(PeerOf(node)) == node.
 #pragma once
@@ -13,17 +14,23 @@
 
 namespace mercury::fabric {
 
-constexpr int kSchedulerNode = -3;
-constexpr int kPeersMost = kWorkersMost + 3;
+constexpr int kServersFrom = kWorkersMost + 3;  // the peers of all servers but the first
+constexpr int kPeersMost = kServersFrom + kServersMost - 1;
 
-constexpr int PeerOf(int node) { return node < 0 ? -1 - node : node + 3; }
-constexpr int NodeOf(int peer) { return peer < 3 ? -1 - peer : peer - 3; }
+constexpr int PeerOf(int node) {
+  if (node >= 0) return node + 3;
+  return node < kSchedulerNode ? kServersFrom + ServerIndex(node) - 1 : -1 - node;
+}
+constexpr int NodeOf(int peer) {
+  if (peer >= kServersFrom) return ServerNode(peer - kServersFrom + 1);
+  return peer < 3 ? -1 - peer : peer - 3;
+}
 constexpr int kServerPeer = PeerOf(kServerNode);
 constexpr int kReplicaPeer = PeerOf(kReplicaNode);
 constexpr int kSchedulerPeer = PeerOf(kSchedulerNode);
 
 Party PartyOf(int node);
-// "worker 1", "the server".
+// "worker 1", "the server", "server 1".
 std::string NodeText(int node);
 // "worker 1", "server 0": as logs name processes.
 std::string LogNameOf(int node);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "base/variants.h"
 #include "fabric/live/model_tree.h"
@@ -24,13 +25,31 @@ SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
       fleet.nominal.push_back({rate, rate});
     }
     fleet.of[seat.node] = host;
+    if (IsServerNode(seat.node)) fleet.servers.push_back(host);
     if (seat.node == kServerNode) fleet.hosts.server = host;
     if (seat.node == kReplicaNode) fleet.hosts.replica = host;
   }
   for (const auto& [node, host] : fleet.of) {
     if (node >= 0) fleet.hosts.workers.push_back(host);
   }
+  if (fleet.servers.size() == 1) fleet.servers.clear();
+  if (!fleet.servers.empty()) fleet.hosts.server = fleet.names.size();
   return fleet;
+}
+
+std::vector<HostLink> SchedulerPart::Links(double now_s) const {
+  std::vector<HostLink> links = monitor_.Links(now_s);
+  if (fleet_.servers.empty()) return links;
+  double in = std::numeric_limits<double>::infinity();
+  double out = in;
+  for (const size_t host : fleet_.servers) {
+    const auto beside = std::count(fleet_.servers.begin(), fleet_.servers.end(), host);
+    in = std::min(in, links[host].in.Rate(0) / static_cast<double>(beside));
+    out = std::min(out, links[host].out.Rate(0) / static_cast<double>(beside));
+  }
+  const auto servers = static_cast<double>(fleet_.servers.size());
+  links.push_back({RateProfile({{0, servers * in}}), RateProfile({{0, servers * out}})});
+  return links;
 }
 
 SchedulerPart::SchedulerPart(const std::vector<Seat>& seats, const SchedulerOptions& options,
@@ -99,6 +118,7 @@ Status SchedulerPart::Measure(int node, const Carriage& run, double now_s) {
 }
 
 Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
+  if (servers_lost_ && IsServerNode(NodeOf(peer))) return Status::Ok();  // too late
   if (peer != server_peer_) return Status::Corrupt("a model to give, from one who is no server");
   const FleetHosts& hosts = collector_.hosts();
   std::vector<int> askers;
@@ -108,7 +128,7 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
     }
     askers.push_back(edge.to);
   }
-  const std::vector<HostLink> links = monitor_.Links(now_s);
+  const std::vector<HostLink> links = Links(now_s);
   const bool chain = by_packets_ && distributors_ > 0;
   Tree tree{wanted.bytes,
             chain ? ModelChain(hosts, links, askers, wanted.bytes)
@@ -126,6 +146,7 @@ Status SchedulerPart::Learn(int peer, const News& news) {
   const bool of_replica = news.kind == News::kReplicaHas || news.kind == News::kReplicaApplied ||
                           news.kind == News::kCaughtUp || news.kind == News::kTookOver;
   const bool replica = peer == kReplicaPeer && server_peer_ != kReplicaPeer;
+  if (!of_replica && servers_lost_ && IsServerNode(NodeOf(peer))) return Status::Ok();  // too late
   if (of_replica ? !replica : peer != server_peer_) {
     return Status::Corrupt("news that are not for it to tell");
   }
@@ -152,7 +173,8 @@ Status SchedulerPart::Learn(int peer, const News& news) {
     case News::kTookOver:
       server_peer_ = kReplicaPeer;
       for (const auto& [node, host] : fleet_.of) {
-        if (node >= 0) outbox_->Post(PeerOf(node), ServerIsLetter{kReplicaNode});
+        const bool told = node >= 0 || IsServerNode(node);
+        if (told) outbox_->Post(PeerOf(node), ServerIsLetter{kReplicaNode});
       }
       Obey(collector_.TookOver(news.version));
       break;
@@ -208,6 +230,7 @@ void SchedulerPart::Gone(int peer, double now_s) {
   now_s_ = now_s;
   if (chronicle_) chronicle_->Gone(peer == server_peer_ ? kServerNode : node, now_s);
   if (node >= 0) --workers_;
+  if (IsServerNode(node) && std::exchange(servers_lost_, true)) return;  // it is none any more
   Obey(collector_.Lost(peer == server_peer_ ? kServerNode : node));
 }
 
@@ -215,7 +238,7 @@ void SchedulerPart::Turn(double now_s) {
   now_s_ = now_s;
   CutOff(now_s);
   measured_.Advance(now_s);
-  Obey(collector_.Tick(monitor_.Links(now_s), now_s));
+  Obey(collector_.Tick(Links(now_s), now_s));
 }
 
 void SchedulerPart::SentOut(double now_s) {

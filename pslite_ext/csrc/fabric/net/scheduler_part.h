@@ -8,6 +8,9 @@
 // the server and the replica, the replica; of two workers, the one whom more cannot reach, or who
 // was named first.
 //
+// Several servers are one host for the planner, with as many links as there are servers, all as
+// fast as the slowest. Once one of them is lost, the replica takes the place of all.
+//
 // Thread-safety: none; the lane owns it. Invariants: those of Collector; what a node says about
 // another node's updates is refused.
 #pragma once
@@ -69,8 +72,10 @@ class SchedulerPart : public Part {
     std::map<int, size_t> of;        // a node's
     FleetHosts hosts;
     std::vector<HostRates> nominal;
+    std::vector<size_t> servers;  // their hosts, if there are several
   };
   static Fleet FleetOf(const std::vector<Seat>& seats);
+  std::vector<HostLink> Links(double now_s) const;
   void Obey(const Orders& orders);
   Status PlanTree(int peer, const Tree& wanted, double now_s);
   Status Learn(int peer, const News& news);
@@ -87,6 +92,7 @@ class SchedulerPart : public Part {
   MeasuredRates measured_;
   Monitor monitor_;
   int server_peer_ = kServerPeer;
+  bool servers_lost_ = false;  // one of those that there were at first
   const double momentum_;
   const bool by_packets_;
   const size_t distributors_;  // at most, of a model

@@ -21,10 +21,35 @@ ModelLetter Theirs(const ModelLetter& ours, const Onward& next) {
 }  // namespace
 
 // What has begun ends where it began, even if that is the server no more.
-int WorkerPart::PeerFor(int64_t number, const Hop& hop) const {
+WorkerPart::Legs WorkerPart::LegsOf(int64_t number, const Hop& hop) const {
   const auto sending = sending_.find(number);
-  if (sending != sending_.end()) return sending->second.peer;
-  return hop.to == kServerNode ? server_peer_ : PeerOf(hop.to);
+  if (sending != sending_.end()) return sending->second;
+  if (hop.to != kServerNode) return {{PeerOf(hop.to), {}}};
+  Legs legs;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    legs.push_back({servers_[i], {i, servers_.size(), elements_}});
+  }
+  return legs;
+}
+
+std::optional<size_t> WorkerPart::StripedServer(int peer) const {
+  const auto found = std::find(servers_.begin(), servers_.end(), peer);
+  if (servers_.size() == 1 || found == servers_.end()) return std::nullopt;
+  return static_cast<size_t>(found - servers_.begin());
+}
+
+bool WorkerPart::Vanishes(const Legs& legs) const {
+  return std::any_of(legs.begin(), legs.end(), [this](const Leg& leg) {
+    return leg.peer != self_ && !outbox_->Linked(leg.peer);
+  });
+}
+
+// So many bytes of a leg may be sent.
+size_t WorkerPart::There(int64_t number, const Cargo& cargo) const {
+  if (!passing_.Knows(number)) return cargo.bytes();
+  const CargoShape shape = cargo.shape();
+  const size_t there = passing_.there(number);
+  return shape.BytesOf(cargo.stripe.count == 1 ? there : cargo.stripe.Of(there));
 }
 
 void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
@@ -39,11 +64,15 @@ void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
 void WorkerPart::Get(Wish wish) {
   wish.number = ++wishes_;  // what comes for an older one, perhaps from another server, is not it
   wish_ = wish;
-  outbox_->Post(server_peer_, GetLetter{wish});
+  outbox_->Post(servers_[0], GetLetter{wish});
 }
 
 void WorkerPart::Give(int peer, const std::shared_ptr<const Vector>& model) {
-  sender_.Send(peer, {}, {model, nullptr});
+  Cargo cargo{model, nullptr};
+  if (const auto server = StripedServer(peer)) {
+    cargo.stripe = {*server, servers_.size(), elements_};
+  }
+  sender_.Send(peer, {}, std::move(cargo));
 }
 
 Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
@@ -54,9 +83,9 @@ Status WorkerPart::Hear(int peer, const Letter& letter, const Haul& haul, double
   return Match(
       letter, [&](const Order& order) { return scheduler ? Obey(order, now_s) : refuse(); },
       [&](const ServerIsLetter& its) { return scheduler ? Follow(its.node) : refuse(); },
-      [&](const ModelLetter& its) { return scheduler ? refuse() : Take(its, haul.cargo); },
+      [&](const ModelLetter& its) { return scheduler ? refuse() : Take(peer, its, haul.cargo); },
       [&](const UpdatesLetter& its) {
-        return peer > kSchedulerPeer ? Take(its, haul.cargo, now_s) : refuse();
+        return NodeOf(peer) >= 0 ? Take(its, haul.cargo, now_s) : refuse();
       },
       [&](const auto& its) {
         static_assert(!kForWorker<std::decay_t<decltype(its)>>);
@@ -87,14 +116,21 @@ Status WorkerPart::Obey(const Order& order, double now_s) {
 
 Status WorkerPart::Follow(int server) {
   if (server != kReplicaNode) return Status::Corrupt("a server that cannot be one");
-  server_peer_ = PeerOf(server);
+  servers_ = {PeerOf(server)};
+  assembly_.Clear();
   if (wish_) Get(*wish_);
   return Status::Ok();
 }
 
-// A model or a sum; if it was not passed on as it came, it is now.
-Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
-  if (cargo.sum == nullptr) return Status::Corrupt("a model of which nothing came");
+// A model or a sum; if it was not passed on as it came, it is now. Of several servers' stripes,
+// once all are there.
+Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
+  if (came.sum == nullptr) return Status::Corrupt("a model of which nothing came");
+  if (IsServerNode(NodeOf(peer)) && servers_.size() == 1 && peer != servers_[0]) {
+    return Status::Ok();  // of those that were the servers before
+  }
+  const Cargo cargo = StripedServer(peer) ? assembly_.Take(its) : came;
+  if (cargo.sum == nullptr) return Status::Ok();
   for (const Onward& next : its.onward) {
     if (next.by != rank_ || its.by_packets) continue;
     sender_.Send(PeerOf(next.worker), Theirs(its, next), cargo);
@@ -103,7 +139,7 @@ Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
   const Wish wish = *wish_;
   wish_.reset();
   if (wish.reduce == 0) {
-    of_replica_ = server_peer_ == kReplicaPeer;
+    of_replica_ = servers_[0] == kReplicaPeer;
   } else {
     outbox_->Post(kSchedulerPeer, GotLetter{wish});
   }
@@ -111,15 +147,32 @@ Status WorkerPart::Take(const ModelLetter& its, const Cargo& cargo) {
   return Status::Ok();
 }
 
+// Of several legs, one may have all that is there while others do not.
+bool WorkerPart::HasMore(int64_t number, const Hop& hop, const Leg& leg) const {
+  const bool is_there = passing_.Knows(number) || updates_.count(hop.update) != 0;
+  if (leg.stripe.count == 1 || !is_there) return true;
+  Cargo cargo = CargoOf(number, hop);
+  cargo.stripe = leg.stripe;
+  return leg.offset < There(number, cargo);
+}
+
+Landing WorkerPart::Land(int peer, const Letter& letter) {
+  const auto* model = std::get_if<ModelLetter>(&letter);
+  const auto server = StripedServer(peer);
+  return model != nullptr && server ? assembly_.Into(*server, *model) : Landing();
+}
+
 // Others, too, may wait for the model; what comes along a chain goes on.
-void WorkerPart::Coming(int /*peer*/, const Letter& letter,
+void WorkerPart::Coming(int peer, const Letter& letter,
                         const std::shared_ptr<const Inflow>& inflow) {
   if (const auto* updates = std::get_if<UpdatesLetter>(&letter)) {
     if (updates->chained) passing_.Comes(updates->goal, updates->places, inflow);
   } else if (const auto* model = std::get_if<ModelLetter>(&letter)) {
-    if (!model->by_packets) return;
+    const auto server = StripedServer(peer);
+    const auto whole = server ? assembly_.Comes(*server, *model, inflow) : inflow;
+    if (!model->by_packets || whole == nullptr) return;
     for (const Onward& next : model->onward) {
-      if (next.by == rank_) sender_.PassOn(PeerOf(next.worker), Theirs(*model, next), inflow);
+      if (next.by == rank_) sender_.PassOn(PeerOf(next.worker), Theirs(*model, next), whole);
     }
   }
 }
@@ -150,7 +203,7 @@ void WorkerPart::Carry(const Steps& steps) {
     } else if (step.kind == Step::kAbort) {
       Abort(step.hop);
     } else if (step.kind == Step::kEmpty) {
-      outbox_->Post(step.goal == Goal::kServer ? server_peer_ : kReplicaPeer,
+      outbox_->Post(step.goal == Goal::kServer ? servers_[0] : kReplicaPeer,
                     UpdatesLetter{0, false, step.goal, false, false, {}, step.skipped});
     }
   }
@@ -158,9 +211,16 @@ void WorkerPart::Carry(const Steps& steps) {
 
 void WorkerPart::Abort(int64_t hop) {
   passing_.End(hop);
-  const auto sending = sending_.find(hop);
+  Break(hop);
+}
+
+// Whoever gets some of it will not get the rest.
+void WorkerPart::Break(int64_t number) {
+  const auto sending = sending_.find(number);
   if (sending == sending_.end()) return;
-  outbox_->Post(sending->second.peer, AbortedLetter{hop});
+  for (const Leg& leg : sending->second) {
+    if (leg.announced) outbox_->Post(leg.peer, AbortedLetter{number});
+  }
   sending_.erase(sending);
 }
 
@@ -202,14 +262,16 @@ void WorkerPart::Turn(double now_s) {
     Advance();
     for (const Allowance& allowance : daemon_.Due(now_s)) {
       const int64_t number = allowance.number;
-      const int peer = PeerFor(number, *daemon_.Find(number));
-      if (peer != self_ && !Vanishes(peer)) continue;
-      if (peer == self_ && passing_.Knows(number) && !passing_.whole(number)) continue;
+      const Legs legs = LegsOf(number, *daemon_.Find(number));
+      const bool keeps = legs[0].peer == self_;
+      if (!keeps && !Vanishes(legs)) continue;
+      if (keeps && passing_.Knows(number) && !passing_.whole(number)) continue;
       const Parcel parcel = daemon_.What(number);
       const Cargo cargo = CargoOf(number, parcel.hop);
       daemon_.Sent(number, std::numeric_limits<int64_t>::max() / 2);
+      Break(number);
       Over(number);
-      if (peer == self_) Keep(parcel, cargo, now_s);
+      if (keeps) Keep(parcel, cargo, now_s);
       more = true;  // the list is of before
       break;
     }
@@ -254,15 +316,22 @@ bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
   for (const Allowance& allowance : daemon_.Due(now_s)) {
     const int64_t number = allowance.number;
     const Hop* hop = daemon_.Find(number);
-    if (PeerFor(number, *hop) != peer || peer == self_) continue;
-    HopProgress& sending = sending_[number];
-    sending.peer = peer;
-    const Cargo cargo = CargoOf(number, *hop);
+    Legs legs = LegsOf(number, *hop);
+    const auto leg =
+        std::find_if(legs.begin(), legs.end(), [peer](const Leg& its) { return its.peer == peer; });
+    if (leg == legs.end() || peer == self_) continue;
+    Cargo cargo = CargoOf(number, *hop);
+    cargo.stripe = leg->stripe;
+    const size_t there = There(number, cargo);
+    if (leg->offset >= there) continue;
+    const size_t which = static_cast<size_t>(leg - legs.begin());
+    Leg& sending = sending_.emplace(number, std::move(legs)).first->second[which];
     if (!std::exchange(sending.announced, true)) {
       Announce(number, peer, cargo.step != nullptr);
       return false;
     }
-    auto most = std::min(static_cast<size_t>(allowance.bytes), packet_bytes_);
+    auto most =
+        std::min({static_cast<size_t>(allowance.bytes), packet_bytes_, there - sending.offset});
     if (hop->chained) {
       most = std::min(most, static_cast<size_t>(PassedOnPacket_bytes(hop->bytes)));
     }
@@ -283,9 +352,11 @@ void WorkerPart::Over(int64_t number) {
 double WorkerPart::WakeAt(int peer, double now_s) const {
   if (sender_.IsNext(peer)) return now_s;
   return daemon_.WakeAt(now_s, [&](int64_t number, const Hop& hop) {
-    const int to = PeerFor(number, hop);
-    const bool waits = to == self_ && passing_.Knows(number) && !passing_.whole(number);
-    return !waits && (to == peer || to == self_ || Vanishes(to));
+    const Legs legs = LegsOf(number, hop);
+    if (legs[0].peer == self_) return !passing_.Knows(number) || passing_.whole(number);
+    return Vanishes(legs) || std::any_of(legs.begin(), legs.end(), [&](const Leg& leg) {
+             return leg.peer == peer && HasMore(number, hop, leg);
+           });
   });
 }
 

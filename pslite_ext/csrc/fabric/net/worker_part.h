@@ -4,7 +4,7 @@
 // forgotten, members of groups are added as they arrive, and hops are cut into packets at the pace
 // that the daemon allows. What comes along a chain, and models, are passed on while they come. A
 // hop to this worker itself uses no link. A hop to a node that is gone is over at once, and goes to
-// nobody.
+// nobody. A hop to several servers has a leg to each, with its stripe of what goes there.
 //
 // Thread-safety: none; the lane owns it. Invariants: `settled` is called once for each update, and
 // once more if it is lost with its server; `got` is called once for each Get.
@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "fabric/live/worker_daemon.h"
+#include "fabric/net/assembly.h"
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/passing_on.h"
@@ -34,7 +35,8 @@ struct WorkerEvents {
 class WorkerPart : public Part {
  public:
   WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events,
-             SpareVectors spares = {}, const Codec* codec = nullptr)
+             SpareVectors spares = {}, const Codec* codec = nullptr, size_t elements = 0,
+             size_t servers = 1)
       : rank_(rank),
         self_(PeerOf(rank)),
         momentum_(momentum),
@@ -43,8 +45,13 @@ class WorkerPart : public Part {
         events_(std::move(events)),
         spares_(std::move(spares)),
         codec_(codec),
+        elements_(elements),
         passing_(momentum, spares_),
-        sender_(packet_bytes, outbox) {}
+        sender_(packet_bytes, outbox),
+        assembly_(elements, servers, spares_) {
+    for (size_t i = 0; i < servers; ++i)
+      servers_.push_back(PeerOf(ServerNode(static_cast<int>(i))));
+  }
 
   // Numbers rise from 1.
   void Push(Request request, std::shared_ptr<const Vector> update);
@@ -54,6 +61,7 @@ class WorkerPart : public Part {
   void Give(int peer, const std::shared_ptr<const Vector>& model);
 
   Status Hear(int peer, const Letter& letter, const Haul& haul, double now_s) override;
+  Landing Land(int peer, const Letter& letter) override;
   void Coming(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow) override;
   void Gone(int peer, double /*now_s*/) override { sender_.Gone(peer); }
   void Turn(double now_s) override;
@@ -65,17 +73,23 @@ class WorkerPart : public Part {
     std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
-  struct HopProgress {
+  struct Leg {
     int peer = 0;
+    Stripe stripe;
     size_t offset = 0;
     bool announced = false;
   };
-  int PeerFor(int64_t number, const Hop& hop) const;
-  bool Vanishes(int peer) const { return peer != self_ && !outbox_->Linked(peer); }
+  using Legs = std::vector<Leg>;
+  Legs LegsOf(int64_t number, const Hop& hop) const;
+  // The number of the server that `peer` is, if models come from several.
+  std::optional<size_t> StripedServer(int peer) const;
+  bool Vanishes(const Legs& legs) const;
+  size_t There(int64_t number, const Cargo& cargo) const;
+  bool HasMore(int64_t number, const Hop& hop, const Leg& leg) const;
   Cargo CargoOf(int64_t number, const Hop& hop) const;
   Status Obey(const Order& order, double now_s);
   Status Follow(int server);
-  Status Take(const ModelLetter& its, const Cargo& cargo);
+  Status Take(int peer, const ModelLetter& its, const Cargo& cargo);
   Status Take(const UpdatesLetter& its, const Cargo& cargo, double now_s);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
@@ -83,6 +97,7 @@ class WorkerPart : public Part {
   void Advance();
   void Abort(int64_t hop);
   void Announce(int64_t number, int peer, bool two);
+  void Break(int64_t number);
   void Keep(const Parcel& parcel, const Cargo& cargo, double now_s);
   void Over(int64_t number);
 
@@ -94,18 +109,20 @@ class WorkerPart : public Part {
   const WorkerEvents events_;
   const SpareVectors spares_;
   const Codec* const codec_;  // of updates and groups; null: they travel as they are
+  const size_t elements_;     // of the model, where several servers have it
   WorkerDaemon daemon_;
   PassingOn passing_;
   ModelSender sender_;
-  int server_peer_ = kServerPeer;
+  Assembly assembly_;
+  std::vector<int> servers_;  // as peers; the first is asked for models
   bool of_replica_ = false;   // the model that it got last, after that took over
   std::optional<Wish> wish_;  // that is not granted yet
   int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
-  std::map<int64_t, Cargo> memory_;         // of members, by the number that the daemon was told
-  std::map<int64_t, Gathered> groups_;      // by hop
-  std::map<int64_t, HopProgress> sending_;  // by hop, once it has begun
+  std::map<int64_t, Cargo> memory_;     // of members, by the number that the daemon was told
+  std::map<int64_t, Gathered> groups_;  // by hop
+  std::map<int64_t, Legs> sending_;     // by hop, once it has begun
 };
 
 }  // namespace mercury::fabric

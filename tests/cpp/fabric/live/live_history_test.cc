@@ -7,9 +7,10 @@
 //   where a batch ends without a loss, server and replica are within the bound;
 //   a worker of a synchronous job gets the version that has as many updates of everybody as it has
 //   pushed, and all get the same; where staleness is bounded, each update is applied;
+//   several servers give the same version, and end with the same model;
 //   an all-reduce gives all workers the sum of all parts;
 //   a job ends early only without a server, or without a worker that others need.
-#include "fabric/live/simulated_job.h"
+#include "fabric/live/simulated_servers.h"
 #include "harness.h"
 
 using namespace mercury::fabric;

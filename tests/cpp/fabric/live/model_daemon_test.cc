@@ -61,7 +61,7 @@ TEST(a_server_applies_confirms_and_tells) {
   CHECK_EQ(steps[5].news.version, 2);
   CHECK_EQ(steps[5].news.kind, News::kCommitted);
   CHECK_TRUE(Kinds(server.Arrive({1}, {}, 11)) == K{ModelStep::kDiscard});
-  server.ReplicaLost();
+  server.FollowersLost();
   Obeyed(&server, Make(Order::kExpect, {3}));
   CHECK_TRUE(Kinds(server.Arrive({3}, {}, 30)) == (K{ModelStep::kApply, ModelStep::kTell}));
 }
@@ -78,9 +78,10 @@ TEST(a_round_is_confirmed_and_told_as_one) {
   CHECK_EQ(steps[2].updates.size(), 2);
   CHECK_EQ(steps[3].news.version, 1);
   CHECK_TRUE(steps[3].news.places == (std::vector<int64_t>{1, 2}));
-  order.updates = {{3, {0, 2}, 0, 3, true}};  // of an all-reduce the replica hears nothing
+  order.updates = {{3, {0, 2}, 0, 3, true}};  // an all-reduce, too
   CHECK_TRUE(Obeyed(&server, order).empty());
-  CHECK_TRUE(Kinds(server.Arrive({3}, {}, 30)) == (K{ModelStep::kApply, ModelStep::kTell}));
+  CHECK_TRUE(Kinds(server.Arrive({3}, {}, 30)) ==
+             (K{ModelStep::kApply, ModelStep::kConfirm, ModelStep::kTell}));
 }
 
 TEST(what_is_held_is_told_once_and_applied_when_released) {

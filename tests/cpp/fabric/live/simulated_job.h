@@ -1,6 +1,7 @@
-// A whole job, simulated: a scheduler, a server, a replica and workers that compute, push,
-// aggregate and forward, with real sums. Messages take their time, transfers take shorter and far
-// longer than planned, links change, nodes die.
+// A whole job, simulated: a scheduler, one server or several, a replica and workers that compute,
+// push, aggregate and forward, with real sums. Messages take their time, transfers take shorter and
+// far longer than planned, links change, nodes die. Of several servers, each applies whole updates,
+// as if all of the model were its stripe.
 //
 // Thread-safety: none. It checks itself, while it runs and at its end (live_history_test.cc says
 // what).
@@ -13,6 +14,7 @@
 #include <set>
 
 #include "fabric/live/collector.h"
+#include "fabric/live/joint_arrivals.h"
 #include "fabric/live/simulated_nodes.h"
 #include "harness.h"
 
@@ -29,13 +31,18 @@ class SimulatedJob {
         reduces_(reduces),
         workers_(1 + random->Below(6)),
         with_replica_(random->OneIn(2)),
-        server_(Role::kServer, true, Bound(), with_replica_),
+        followers_(Followers()),
+        server_(Role::kServer, true, Bound(), with_replica_ || !followers_.empty()),
         replica_(Role::kReplica, with_replica_, Bound(), false),
+        arrivals_(1 + followers_.size()),
         collector_(Hosts(), options_) {
     for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
     for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {
-      const int node = static_cast<int>(
+      int node = static_cast<int>(
           random_.Between(with_replica_ ? -2 : -1, static_cast<int64_t>(workers_.size()) - 1));
+      if (!followers_.empty() && random_.OneIn(4)) {
+        node = followers_[random_.Below(followers_.size())].node;
+      }
       At(2 * random_.Unit(), [this, node] { Kill(node); });
     }
   }
@@ -66,6 +73,16 @@ class SimulatedJob {
     options.by_packets = random->OneIn(2);
     options.seed = (*random)();
     return options;
+  }
+
+  std::vector<Holder> Followers() {
+    std::vector<Holder> followers;
+    const uint64_t more = options_.by_packets && random_.OneIn(2) ? 1 + random_.Below(2) : 0;
+    while (followers.size() < more) {
+      followers.emplace_back(Role::kReplica, true, Bound(), false);
+      followers.back().node = ServerNode(static_cast<int>(followers.size()));
+    }
+    return followers;
   }
 
   int64_t Bound() const { return bounded() ? mercury::kNever : options_.delay_bound; }
@@ -146,6 +163,7 @@ class SimulatedJob {
       it = granted ? holder->wishes.erase(it) : std::next(it);
       if (!granted || !holder->alive) continue;
       const Sums sums = wish.reduce != 0 ? holder->reduced : holder->model;
+      if (holder == &server_) GiveStripes(sums, wish.reduce != 0, server_.daemon.version());
       Tell(holder->node, w, [this, holder, w = w, sums, known = holder->Shows()] {
         const bool from_server = holder->node == kReplicaNode || !Of(w).knows_new_server;
         if (holder->alive && from_server && Of(w).alive && Of(w).wish) Take(w, sums, known);
@@ -295,66 +313,14 @@ class SimulatedJob {
                                                        worker.numbers, now_s_));
     }
     Holder& holder = At(parcel.hop.goal);
+    if (&holder == &server_ && !followers_.empty()) return ArriveAtEach(parcel, sums);
     if (!holder.alive) return;
     holder.memory[++holder.numbers] = sums;
     Carry(&holder, holder.daemon.Arrive(places, parcel.skipped, holder.numbers));
   }
 
-  // Does what the server's or the replica's daemon says.
-  void Carry(Holder* holder, const ModelSteps& steps) {
-    for (const ModelStep& step : steps) {
-      if (step.kind == ModelStep::kApply) holder->Apply(step, options_.momentum, Bound(), origins_);
-      if (step.kind == ModelStep::kApply || step.kind == ModelStep::kDiscard) {
-        CHECK_EQ(holder->memory.erase(step.memory), 1);
-      }
-      if (step.kind == ModelStep::kConfirm) {
-        Tell(kServerNode, kReplicaNode, [this, updates = step.updates] {
-          ModelSteps more;
-          if (!replica_.alive) return;
-          CHECK_OK(replica_.daemon.Confirmed(updates, &more));
-          Carry(&replica_, more);
-        });
-      }
-      if (step.kind == ModelStep::kSendModel) {
-        Tell(kServerNode, kReplicaNode, [this, step, old = *holder] {
-          if (!replica_.alive || took_over_) return;
-          replica_.model = old.model;
-          replica_.lineage = old.lineage;
-          replica_.progress = old.progress;
-          replica_.versions = step.version;
-          Carry(&replica_, replica_.daemon.TakeModel(step.version, step.place));
-        });
-      }
-      if (step.kind != ModelStep::kTell) continue;
-      News news = step.news;
-      news.history_norm = Norm(holder->model.step);
-      Tell(holder->node, kScheduler, [this, news = Received(news)] { Hear(news); });
-    }
-    Answer(holder);
-  }
-
-  void Hear(const News& news) {
-    const double norm = news.history_norm;
-    if (news.kind == News::kTookOver) {
-      knows_new_server_ = true;
-      for (size_t i = 0; i < workers_.size(); ++i) {
-        const int w = static_cast<int>(i);
-        Tell(kScheduler, w, [this, w] {
-          Of(w).knows_new_server = true;
-          if (Of(w).alive && Of(w).wish) Ask(w, *Of(w).wish);
-        });
-      }
-    }
-    Obey(news.kind == News::kCommitted        ? collector_.Committed(news.places, news.version)
-         : news.kind == News::kVoided         ? collector_.Voided(news.places)
-         : news.kind == News::kHeld           ? collector_.Held(news.places)
-         : news.kind == News::kReplicaHas     ? collector_.ReplicaHas(news.places)
-         : news.kind == News::kReplicaApplied ? collector_.ReplicaApplied(news.places, norm)
-         : news.kind == News::kCaughtUp       ? collector_.ReplicaCaughtUp(news.place, norm)
-                                              : collector_.TookOver(news.version));
-  }
-
   void Kill(int node) {
+    if (node < kSchedulerNode) return KillFollower(node);
     if (node >= 0 ? !Of(node).alive : !(took_over_ || node != kServerNode || server_.alive)) return;
     if (node >= 0) {
       Of(node).alive = false;
@@ -366,53 +332,23 @@ class SimulatedJob {
       node = kServerNode;
     } else {
       (node == kServerNode ? server_ : replica_).alive = false;
-      no_server_ = !server_.alive && !replica_.alive;
+      no_server_ = !AllServers() && !replica_.alive;
+      if (node == kServerNode) return LoseServer(node);
     }
     Tell(node, kScheduler, [this, node] { Obey(collector_.Lost(node)); });
   }
 
-  void Check() {
-    const Holder& holder = took_over_ ? replica_ : server_;
-    std::map<UpdateId, int> applied;
-    Sums model;
-    int64_t round = 0;
-    for (const Placed& update : holder.lineage) {
-      ++applied[update.id];
-      const bool same = update.round != 0 && update.round == std::exchange(round, update.round);
-      model.Take(options_.momentum, same ? 0 : 1, values_[update.id]);
-    }
-    CheckSame(model.sum, holder.model.sum);
-    for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
-    if (with_replica_ && !took_over_) {  // the replica is the server as it was
-      REQUIRE_TRUE(replica_.lineage.size() <= server_.lineage.size());
-      for (size_t i = 0; i < replica_.lineage.size(); ++i) {
-        CHECK_EQ(replica_.lineage[i].place, server_.lineage[i].place);
-      }
-    }
-    if (failed_ || !holder.alive) return;
-    CHECK_EQ(collector_.waiting(), 0);
-    CHECK_EQ(collector_.under_way(), 0);
-    for (const Worker& worker : workers_) {
-      if (worker.alive) CHECK_EQ(worker.finished, kSteps);
-    }
-    std::set<UpdateId> at_replica;
-    for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
-    for (const auto& [id, update] : values_) {
-      if (!Of(id.worker).alive) continue;
-      const std::vector<Fate>& fates = reports_[id];
-      const bool lost = fates.size() == 2 && fates[1] == Fate::kLost && !bounded();
-      CHECK_TRUE(fates.size() == 1 || lost);
-      if (bounded() || parts_.count(id) != 0) CHECK_EQ(fates[0], Fate::kCommitted);
-      if (parts_.count(id) != 0) {
-        CHECK_EQ(Of(id.worker).updates.count(id), 0);  // all have the sum
-        continue;
-      }
-      CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
-      const bool kept = Of(id.worker).updates.count(id) == 1;
-      CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
-                         at_replica.count(id) == 0);
-    }
-  }
+  // simulated_servers.h:
+  void GiveStripes(const Sums& sums, bool reduce, int64_t version);
+  void ArriveAtEach(const Parcel& parcel, const Sums& sums);
+  void ArriveAt(size_t server, const std::vector<int64_t>& places, int64_t memory);
+  void Confirm(Holder* follower, const std::vector<Placed>& updates);
+  void Carry(Holder* holder, const ModelSteps& steps);
+  void Hear(const News& news);
+  void KillFollower(int node);
+  void LoseServer(int node);
+  bool AllServers() const;
+  void Check();
 
   static constexpr int kScheduler = -9;
   Random& random_;
@@ -420,8 +356,10 @@ class SimulatedJob {
   const bool reduces_;
   std::vector<Worker> workers_;
   const bool with_replica_;
+  std::vector<Holder> followers_;  // the servers but the first
   Holder server_;
   Holder replica_;
+  JointArrivals arrivals_;
   Collector collector_;
   std::multimap<double, std::function<void()>> queue_;
   std::map<std::pair<int, int>, double> channels_;
@@ -437,7 +375,8 @@ class SimulatedJob {
   bool failed_ = false;
   bool worker_died_ = false;
   bool no_server_ = false;
-  bool loss_ = false;  // since the batch was planned
+  bool servers_lost_ = false;  // one, as the scheduler knows
+  bool loss_ = false;          // since the batch was planned
 };
 
 }  // namespace mercury::testing

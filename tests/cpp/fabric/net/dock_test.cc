@@ -39,7 +39,7 @@ OutPacket Part(uint32_t number, uint64_t offset, uint32_t length,
 // That transfer `number` comes, of one vector or two.
 std::shared_ptr<const Inflow> Announced(Dock* dock, int64_t number, bool two = false) {
   std::shared_ptr<const Inflow> inflow;
-  REQUIRE_OK(dock->Announce(number, AbortedLetter{number}, two, &inflow));
+  REQUIRE_OK(dock->Announce(number, AbortedLetter{number}, two, {}, &inflow));
   return inflow;
 }
 
@@ -78,7 +78,7 @@ TEST(a_transfer_comes_whole) {
   CHECK_TRUE(*arrived->haul->cargo.step == step);
   CHECK_EQ(arrived->haul->first_us, 0);
   CHECK_TRUE(arrived->haul->last_us > 0);
-  CHECK_TRUE(inflow->whole() && !inflow->broken);
+  CHECK_TRUE(inflow->whole() && !inflow->broken());
   CHECK_EQ(inflow->shape().BytesOf(kMany), cargo.bytes());
 }
 
@@ -129,13 +129,15 @@ TEST(nothing_is_taken_that_does_not_fit_or_was_not_announced) {
   std::optional<Come> arrived;
   std::shared_ptr<const Inflow> inflow;
   Dock fresh(kPacket);
-  CHECK_STATUS(Code::kCorrupt, fresh.Announce(1, Letter(), false, &inflow));  // none is expected
+  CHECK_STATUS(Code::kCorrupt,
+               fresh.Announce(1, Letter(), false, {}, &inflow));  // none is expected
   Dock dock(kPacket);
   dock.Expect({4});
-  CHECK_STATUS(Code::kCorrupt, dock.Announce(1, Letter(), true, &inflow));  // of one vector only
+  CHECK_STATUS(Code::kCorrupt,
+               dock.Announce(1, Letter(), true, {}, &inflow));  // of one vector only
   CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 4), &dock, &arrived));
   Announced(&dock, 1);
-  CHECK_STATUS(Code::kCorrupt, dock.Announce(1, Letter(), false, &inflow));
+  CHECK_STATUS(Code::kCorrupt, dock.Announce(1, Letter(), false, {}, &inflow));
   CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 4, 4), &dock, &arrived));   // not the beginning
   CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 20), &dock, &arrived));  // more than a model
   CHECK_STATUS(Code::kCorrupt, Bring(Part(1, 0, 3), &dock, &arrived));   // no whole element
@@ -147,11 +149,11 @@ TEST(nothing_is_taken_that_does_not_fit_or_was_not_announced) {
     inflow = Announced(&dock, static_cast<int64_t>(number));
   }
   std::shared_ptr<const Inflow> more;
-  CHECK_STATUS(Code::kCorrupt, dock.Announce(99, Letter(), false, &more));
-  CHECK_FALSE(inflow->broken);
+  CHECK_STATUS(Code::kCorrupt, dock.Announce(99, Letter(), false, {}, &more));
+  CHECK_FALSE(inflow->broken());
   dock.Forget(static_cast<int64_t>(kTransfersMost));
-  CHECK_TRUE(inflow->broken);
-  CHECK_OK(dock.Announce(99, Letter(), false, &more));
+  CHECK_TRUE(inflow->broken());
+  CHECK_OK(dock.Announce(99, Letter(), false, {}, &more));
 
   Header header;
   char* target = nullptr;
@@ -166,5 +168,23 @@ TEST(what_comes_is_broken_when_the_link_is_no_more) {
     dock.Expect({4});
     inflow = Announced(&dock, 1);
   }
-  CHECK_TRUE(inflow->broken);
+  CHECK_TRUE(inflow->broken());
+}
+
+TEST(a_stripe_is_put_where_it_belongs) {
+  Dock dock(kPacket);
+  Landing landing;
+  landing.sum = std::make_shared<Vector>(10, 1.0F);
+  landing.stripe = {1, 2, 10};  // blocks of five
+  dock.Expect({landing.stripe.elements(), false});
+  std::shared_ptr<const Inflow> inflow;
+  REQUIRE_OK(dock.Announce(9, AbortedLetter{9}, false, landing, &inflow));
+  std::optional<Come> arrived;
+  CHECK_STATUS(Code::kCorrupt, Bring(Part(9, 0, 24), &dock, &arrived));  // more than its block
+  CHECK_OK(Bring(Part(9, 0, 8), &dock, &arrived));
+  CHECK_EQ(inflow->there(), 2);
+  CHECK_OK(Bring(Part(9, 8, 12), &dock, &arrived));
+  REQUIRE_TRUE(arrived.has_value() && arrived->haul.has_value());
+  CHECK_EQ(arrived->haul->cargo.bytes(), 20);
+  CHECK_TRUE(*landing.sum == (Vector{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}));
 }

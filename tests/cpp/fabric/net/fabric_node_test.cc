@@ -43,18 +43,23 @@ Status Until(const F& wait) {
 
 struct Job {
   // `first`: worker 0 gives the first values.
-  explicit Job(int workers, const std::vector<double>& weights = {}, bool first = false)
-      : first_(first) {
+  explicit Job(int workers, const std::vector<double>& weights = {}, bool first = false,
+               int servers = 1)
+      : first_(first), servers_(servers) {
     FabricNodeOptions options = Options(kSchedulerNode, workers, true);
     options.weights = weights;
+    options.servers = servers;
+    options.planning.collector.by_packets = servers > 1;
     scheduler = std::make_unique<FabricNode>(options, Vector());
     REQUIRE_OK(scheduler->Start());
     nodes[kSchedulerNode] = scheduler.get();
     for (int node = kReplicaNode; node < workers; ++node) Add(node, workers);
+    for (int server = 1; server < servers; ++server) Add(ServerNode(server), workers);
   }
   void Add(int node, int workers) {
     FabricNodeOptions options = Options(node, workers, true);
     options.scheduler = {"127.0.0.1", scheduler->port()};
+    options.servers = servers_;
     if (first_ && node < 0) options.elements = 0;
     if (first_ && node >= 0) options.rule = {0.5, false};
     const bool has = first_ ? node == 0 : node < 0;
@@ -87,6 +92,7 @@ struct Job {
   }
 
   const bool first_;
+  const int servers_;
   std::unique_ptr<FabricNode> scheduler;
   std::vector<std::unique_ptr<FabricNode>> others;
   std::map<int, FabricNode*> nodes;
@@ -148,6 +154,46 @@ TEST(worker_0_gives_the_first_values_and_workers_say_what_the_server_does) {
     CHECK_OK(job.nodes.at(node)->CopyModel(left.data(), left.size(), &version));
     CHECK_TRUE(left == model);
   }
+}
+
+TEST(several_servers_share_the_model_until_one_is_lost_and_the_replica_has_all_of_it) {
+  Job job(2, {}, true, 3);
+  job.Begin();
+  Vector model, first(kElements), left(kElements);
+  for (size_t i = 0; i < kElements; ++i) first[i] = static_cast<float>(i % 1000);
+  int64_t number = 0, version = 0;
+  job.Get(0, &model);
+  CHECK_TRUE(model == Vector(kElements, 1));
+  for (int i = 0; i < 2; ++i) {
+    CHECK_OK(job.nodes.at(i)->Push(first.data(), -1, &number));
+    job.Get(1 - i, &model);
+  }
+  while (job.Get(1, &model) < 2) continue;
+  for (size_t i = 0; i < kElements; ++i) CHECK_EQ(model[i], 1 + 2.5F * first[i]);
+  const int last = ServerNode(2);
+  CHECK_STATUS(Code::kInvalidArgument,
+               job.nodes.at(last)->CopyModel(left.data(), left.size(), &version));
+  job.nodes.at(last)->Leave(true);
+  CHECK_OK(job.nodes.at(0)->Push(first.data(), -1, &number));
+  while (job.Get(0, &model) < 3) continue;
+  job.End(2);
+  CHECK_OK(job.nodes.at(kReplicaNode)->CopyModel(left.data(), left.size(), &version));
+  CHECK_EQ(version, 3);
+  CHECK_TRUE(left == model);
+  CHECK_TRUE(job.nodes.at(kServerNode)->Stats().find("\"is_server\": false") != std::string::npos);
+}
+
+TEST(the_first_of_several_servers_has_the_model_in_the_end) {
+  Job job(1, {}, false, 2);
+  job.Begin();
+  const Vector update(kElements, 2);
+  Vector model, left(kElements);
+  int64_t number = 0, version = 0;
+  CHECK_OK(job.nodes.at(0)->Push(update.data(), -1, &number));
+  while (job.Get(0, &model) < 1) continue;
+  job.End(1);
+  CHECK_OK(job.nodes.at(kServerNode)->CopyModel(left.data(), left.size(), &version));
+  CHECK_TRUE(left == Vector(kElements, 3));
 }
 
 TEST(who_is_there_already_is_not_let_in_twice) {

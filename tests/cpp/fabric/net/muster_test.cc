@@ -10,13 +10,13 @@ using mercury::Code;
 namespace {
 
 Joining Says(int64_t elements = 10, int64_t checksum = 1) {
-  return {"10.0.0.1", 99, 2, true, elements, checksum, false, {}, 1e9, ""};
+  return {"10.0.0.1", 99, 2, 1, true, elements, checksum, false, {}, 1e9, ""};
 }
 
 }  // namespace
 
 TEST(a_job_begins_when_all_are_there_and_linked) {
-  Muster muster(2, true, {});
+  Muster muster(2, 1, true, {});
   CHECK_EQ(muster.Missing(), "the server, the replica, worker 0, worker 1");
   for (const int node : {1, kReplicaNode, kServerNode}) CHECK_OK(muster.Join(node, Says()));
   CHECK_FALSE(muster.all_joined());
@@ -37,7 +37,7 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
 }
 
 TEST(who_is_not_awaited_is_refused) {
-  Muster muster(2, false, {});
+  Muster muster(2, 1, false, {});
   for (const int node : {kReplicaNode, kSchedulerNode, 2}) CHECK_FALSE(muster.Awaits(node));
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(2, Says()));
   Joining joining = Says();
@@ -48,13 +48,14 @@ TEST(who_is_not_awaited_is_refused) {
 }
 
 TEST(those_who_disagree_are_named) {
-  Muster muster(2, true, {});
+  Muster muster(2, 1, true, {});
   Joining other = Says();
   other.workers = 1;
   other.replica = false;
-  CHECK_EQ(
-      muster.Join(0, other).text(),
-      "worker 0 was told of 1 worker and no replica, the scheduler of 2 workers and a replica");
+  CHECK_EQ(muster.Join(0, other).text(),
+           "worker 0 was told of 1 worker, 1 server and no replica; the scheduler of 2 workers, 1 "
+           "server "
+           "and a replica");
   CHECK_OK(muster.Join(0, Says()));
   CHECK_EQ(muster.Join(1, Says(11)).text(),
            "worker 1 has a model of 11 elements, worker 0 one of 10");
@@ -69,7 +70,7 @@ TEST(those_who_disagree_are_named) {
 }
 
 TEST(who_has_the_model_may_await_the_first_values) {
-  Muster muster(1, true, {});
+  Muster muster(1, 1, true, {});
   const auto says = [](int64_t elements) {
     Joining joining = Says(elements, elements);
     joining.workers = 1;
@@ -87,7 +88,7 @@ TEST(who_has_the_model_may_await_the_first_values) {
 }
 
 TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
-  Muster muster(2, false, {}, {0.5, false});
+  Muster muster(2, 1, false, {}, {0.5, false});
   Joining one = Says();
   one.replica = false;
   CHECK_OK(muster.Join(kServerNode, one));
@@ -107,13 +108,13 @@ TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
 }
 
 TEST(the_scheduler_s_rule_holds_where_no_worker_says_another) {
-  Muster muster(2, true, {}, {0.5, false});
+  Muster muster(2, 1, true, {}, {0.5, false});
   for (const int node : {kServerNode, kReplicaNode, 0, 1}) CHECK_OK(muster.Join(node, Says()));
   CHECK_EQ(muster.Called().rule.momentum, 0.5);
 }
 
 TEST(who_was_told_other_settings_is_told_both_values) {
-  Muster muster(2, true, {{"BOUND", "30", false}, {"RULE", "sum", true}});
+  Muster muster(2, 1, true, {{"BOUND", "30", false}, {"RULE", "sum", true}});
   Joining joining = Says();
   joining.told = "RULE=sum\n";
   CHECK_OK(muster.Join(1, joining));
@@ -126,4 +127,20 @@ TEST(who_was_told_other_settings_is_told_both_values) {
            "worker 0 was told COLOUR=red, which the scheduler does not know");
   joining.told = "no setting";
   CHECK_STATUS(Code::kCorrupt, muster.Join(0, joining));
+}
+
+TEST(all_of_several_servers_are_awaited_and_each_has_something_of_the_model) {
+  Muster muster(1, 3, false, {});
+  Joining joining = Says(2, 7);
+  joining.workers = 1;
+  joining.servers = 3;
+  joining.replica = false;
+  CHECK_FALSE(muster.Awaits(ServerNode(3)));
+  CHECK_STATUS(Code::kInvalidArgument, muster.Join(ServerNode(2), joining));  // two elements
+  joining.elements = 3;
+  CHECK_OK(muster.Join(ServerNode(2), joining));
+  CHECK_EQ(muster.Missing(), "the server, server 1, worker 0");
+  joining.checksum = 8;
+  CHECK_EQ(muster.Join(ServerNode(1), joining).text(),
+           "server 2 and server 1 begin with different models: give both the same values");
 }

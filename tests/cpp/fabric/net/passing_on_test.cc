@@ -86,12 +86,12 @@ TEST(what_is_broken_is_said) {
   passing.Told(8, Of({4, 6}), Own(), nullptr);
   passing.Comes(Goal::kServer, {3}, inflow);
   CHECK_TRUE(passing.Broken().empty());
-  inflow->broken = true;
+  inflow->aborted = true;
   CHECK_TRUE(passing.Broken() == std::vector<int64_t>{7});
   CHECK_TRUE(passing.numbers() == (std::vector<int64_t>{7, 8}));
   const std::shared_ptr<Inflow> untold = Coming(2);
   passing.Comes(Goal::kServer, {30}, untold);
-  untold->broken = true;
+  untold->aborted = true;
   passing.DropBroken();
   CHECK_EQ(untold.use_count(), 1);
 }

@@ -1,15 +1,27 @@
 #include "fabric/net/peers.h"
 
+#include <set>
+
 #include "harness.h"
 
 using namespace mercury::fabric;
 using namespace mercury::testing;
 
 TEST(each_node_is_one_peer) {
-  for (int node = kSchedulerNode; node < 10; ++node) CHECK_EQ(NodeOf(PeerOf(node)), node);
+  std::set<int> peers;
+  for (int node = kLeastNode; node < kWorkersMost; ++node) {
+    CHECK_EQ(NodeOf(PeerOf(node)), node);
+    peers.insert(PeerOf(node));
+  }
+  CHECK_EQ(peers.size(), kPeersMost);
   CHECK_EQ(PeerOf(kServerNode), 0);
   CHECK_EQ(PeerOf(0), 3);
-  CHECK_EQ(PeerOf(kWorkersMost - 1), kPeersMost - 1);
+  CHECK_EQ(PeerOf(kLeastNode), kPeersMost - 1);
+  for (int server = 0; server < kServersMost; ++server) {
+    CHECK_EQ(ServerIndex(ServerNode(server)), server);
+    CHECK_TRUE(IsServerNode(ServerNode(server)));
+  }
+  for (const int node : {kReplicaNode, kSchedulerNode, 0}) CHECK_FALSE(IsServerNode(node));
 }
 
 TEST(nodes_are_called_by_what_they_do) {
@@ -17,6 +29,8 @@ TEST(nodes_are_called_by_what_they_do) {
   CHECK_EQ(NodeText(kReplicaNode), "the replica");
   CHECK_EQ(NodeText(kSchedulerNode), "the scheduler");
   CHECK_EQ(NodeText(7), "worker 7");
+  CHECK_EQ(NodeText(ServerNode(2)), "server 2");
+  CHECK_EQ(LogNameOf(ServerNode(2)), "server 2");
   CHECK_EQ(LogNameOf(kServerNode), "server 0");
   CHECK_EQ(LogNameOf(kReplicaNode), "replica 0");
   CHECK_EQ(LogNameOf(kSchedulerNode), "scheduler");

@@ -209,3 +209,51 @@ TEST(a_server_is_told_by_which_tree_its_models_go) {
   asking.tree.edges.push_back({kServerNode, 2});
   CHECK_STATUS(Code::kCorrupt, scheduler.Hear(kServerPeer, asking, {}, 0));
 }
+
+TEST(several_servers_are_one_host_with_the_links_of_all) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(false);
+  seats.push_back({ServerNode(1), "h5", 1});
+  for (Seat& seat : seats) seat.link_bit_per_s = seat.node < 0 ? 1e9 : 10e9;
+  seats.back().link_bit_per_s = 4e8;
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  CHECK_OK(scheduler.Hear(PeerOf(1), Asks(1, 1), {}, 0));
+  scheduler.Turn(0);
+  const auto order = outbox.OneTo<Order>(PeerOf(1));
+  CHECK_EQ(order.hop.to, kServerNode);
+  CHECK_TRUE(std::abs(order.hop.end_s - 8 * 1000 / 8e8) < 1e-9);  // twice the slower one's
+  CHECK_EQ(outbox.To(kServerPeer).size(), 1);
+  CHECK_TRUE(outbox.To(PeerOf(ServerNode(1))).empty());  // the first one alone is told
+}
+
+TEST(once_one_of_several_servers_is_lost_nobody_listens_to_the_others) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(true);
+  for (const int server : {1, 2}) seats.push_back({ServerNode(server), "h5", server});
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  CHECK_OK(scheduler.Hear(PeerOf(0), Asks(0, 1), {}, 0));
+  scheduler.Turn(0);
+  outbox.gone.insert(PeerOf(ServerNode(2)));
+  scheduler.Gone(PeerOf(ServerNode(2)), 1);
+  CHECK_TRUE(As<Order>(outbox.To(kReplicaPeer).back()).kind == Order::kTakeOver);
+  CHECK_OK(scheduler.Hear(kServerPeer, Tells(News::kCommitted, {1}), {}, 1));
+  CHECK_OK(scheduler.Hear(kServerPeer, AskingLetter{{24, {{kServerNode, 0}}}}, {}, 1));
+  CHECK_TRUE(outbox.To(kServerPeer).size() == 1);  // what it was told before
+  CHECK_OK(scheduler.Hear(kReplicaPeer, Tells(News::kTookOver, {}), {}, 2));
+  for (const int peer : {kServerPeer, PeerOf(ServerNode(1))}) {
+    CHECK_EQ(outbox.OneTo<ServerIsLetter>(peer).node, kReplicaNode);
+  }
+  scheduler.Gone(kServerPeer, 3);  // it is none any more
+  CHECK_OK(scheduler.failure());
+  scheduler.Gone(kReplicaPeer, 4);
+  CHECK_STATUS(Code::kPeerLost, scheduler.failure());
+}
+
+TEST(without_a_replica_the_server_that_is_lost_is_named) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(false);
+  seats.push_back({ServerNode(1), "h5", 1});
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  scheduler.Gone(PeerOf(ServerNode(1)), 1);
+  CHECK_EQ(scheduler.failure().text(), "server 1 is lost, and there is no replica to take over");
+}

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "fabric/net/recorder.h"
+#include "fabric/net/worker_fixture.h"
 #include "harness.h"
 
 using namespace mercury::fabric;
@@ -13,46 +13,7 @@ using mercury::OutPacket;
 
 namespace {
 
-constexpr size_t kPacket = 16;
-
-struct Fixture {
-  Recorder outbox;
-  std::vector<std::pair<int64_t, Fate>> settled;
-  std::vector<int64_t> got;
-  WorkerPart worker;
-
-  explicit Fixture(double momentum = 0)
-      : worker(0, momentum, kPacket, &outbox,
-               {[this](UpdateId id, Fate fate) { settled.emplace_back(id.number, fate); },
-                [this](int64_t version, const auto&) { got.push_back(version); }}) {}
-
-  void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
-    CHECK_OK(worker.Hear(peer, letter, haul, 0));
-  }
-  bool Next(int peer, double now_s, OutPacket* packet) {
-    return NextOf(&worker, &outbox, peer, now_s, packet);
-  }
-  // All that goes to `peer` now, as floats.
-  Vector Sent(int peer, double now_s = 100) {
-    std::string bytes;
-    for (OutPacket packet; Next(peer, now_s, &packet); packet = OutPacket()) {
-      CHECK_EQ(packet.header.offset, bytes.size());
-      bytes.append(packet.payload, packet.header.length);
-    }
-    Vector values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-};
-
-Order Send(int64_t number, int64_t place, int to, bool to_aggregator) {
-  Order order = MakeOrder(Order::kSend, 0);
-  order.hop.to = to;
-  order.hop.to_aggregator = to_aggregator;
-  order.hop.places = {place};
-  order.hop.update = {0, number};
-  return order;
-}
+using Fixture = WorkerFixture;
 
 Order Gather(const std::vector<int64_t>& places) {
   Order order = MakeOrder(Order::kGather, 0);
@@ -64,10 +25,6 @@ Order Gather(const std::vector<int64_t>& places) {
 
 std::shared_ptr<const Vector> Filled(float value) {
   return std::make_shared<const Vector>(10, value);
-}
-
-ModelLetter Model(int64_t version, int64_t wish) {
-  return {1, false, version, 0, {}, wish, {}, false};
 }
 
 }  // namespace
@@ -310,7 +267,7 @@ TEST(a_chain_ends_where_it_is_broken) {
   job.Hear(kSchedulerPeer, PassOn({4, 6}, kServerNode, false));
   inflow->bytes = 20;
   CHECK_EQ(job.Sent(kServerPeer).size(), 5);
-  inflow->broken = true;
+  inflow->aborted = true;
   CHECK_TRUE(job.Sent(kServerPeer).empty());
   const std::vector<Letter> said = job.outbox.To(kServerPeer);
   REQUIRE_EQ(said.size(), 2);
@@ -349,7 +306,7 @@ TEST(a_model_is_passed_on_while_it_comes) {
   CHECK_TRUE(job.Sent(PeerOf(1)) == Vector(3, 2));
   CHECK_EQ(job.outbox.OneTo<ModelLetter>(PeerOf(1)).wish, 9);
   CHECK_TRUE(job.worker.WakeAt(PeerOf(1), 5) == kNever);
-  inflow->broken = true;
+  inflow->aborted = true;
   CHECK_TRUE(job.Sent(PeerOf(1)).empty());
   CHECK_EQ(job.outbox.OneTo<AbortedLetter>(PeerOf(1)).number, int64_t{kNotOfHops} + 1);
   CHECK_TRUE(job.got.empty());

@@ -1,0 +1,180 @@
+// What servers and the replica of a simulated job do, and what must hold at its end.
+#pragma once
+
+#include "fabric/live/simulated_job.h"
+
+namespace mercury::testing {
+
+// The other servers give the same.
+inline void SimulatedJob::GiveStripes(const Sums& sums, bool reduce, int64_t version) {
+  for (Holder& follower : followers_) {
+    Tell(kServerNode, follower.node, [&follower, sums, reduce, version] {
+      if (!follower.alive) return;
+      CHECK_EQ(follower.daemon.version(), version);
+      CheckSame((reduce ? follower.reduced : follower.model).sum, sums.sum);
+    });
+  }
+}
+
+// Each server gets its stripe when it gets it, or never, if the sender dies before.
+inline void SimulatedJob::ArriveAtEach(const Parcel& parcel, const Sums& sums) {
+  for (size_t i = 0; i <= followers_.size(); ++i) {
+    At(now_s_ + 0.05 * random_.Unit(), [this, i, parcel, sums] {
+      Holder& holder = i == 0 ? server_ : followers_[i - 1];
+      if (!holder.alive || took_over_ || !Of(parcel.hop.from).alive) return;
+      holder.memory[++holder.numbers] = sums;
+      if (i == 0) return ArriveAt(0, parcel.places, holder.numbers);
+      Carry(&holder, holder.daemon.Arrive(parcel.places, {}, holder.numbers));
+    });
+  }
+}
+
+inline void SimulatedJob::ArriveAt(size_t server, const std::vector<int64_t>& places,
+                                   int64_t memory) {
+  const auto whole = arrivals_.At(places, server, memory);
+  Carry(&server_, whole ? server_.daemon.Arrive(places, {}, *whole) : ModelSteps());
+}
+
+inline void SimulatedJob::Confirm(Holder* follower, const std::vector<Placed>& updates) {
+  Tell(kServerNode, follower->node, [this, follower, updates] {
+    ModelSteps more;
+    if (!follower->alive) return;
+    CHECK_OK(follower->daemon.Confirmed(updates, &more));
+    Carry(follower, more);
+  });
+}
+
+// Does what a server's or the replica's daemon says.
+inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
+  if (holder == &server_) {
+    const auto possible = [this](int64_t place) { return server_.daemon.Possible(place); };
+    for (const int64_t memory : arrivals_.Drop(possible)) {
+      CHECK_EQ(server_.memory.erase(memory), 1);
+    }
+  }
+  for (const ModelStep& step : steps) {
+    if (step.kind == ModelStep::kApply) holder->Apply(step, options_.momentum, Bound(), origins_);
+    if (step.kind == ModelStep::kApply || step.kind == ModelStep::kDiscard) {
+      CHECK_EQ(holder->memory.erase(step.memory), 1);
+    }
+    if (step.kind == ModelStep::kConfirm) {
+      if (!step.updates[0].reduce) Confirm(&replica_, step.updates);
+      for (Holder& follower : followers_) Confirm(&follower, step.updates);
+    }
+    if (step.kind == ModelStep::kSendModel) {
+      GiveStripes(holder->model, false, step.version);
+      Tell(kServerNode, kReplicaNode, [this, step, old = *holder] {
+        if (!replica_.alive || took_over_) return;
+        replica_.model = old.model;
+        replica_.lineage = old.lineage;
+        replica_.progress = old.progress;
+        replica_.versions = step.version;
+        Carry(&replica_, replica_.daemon.TakeModel(step.version, step.place));
+      });
+    }
+    if (step.kind != ModelStep::kTell) continue;
+    News news = step.news;
+    news.history_norm = Norm(holder->model.step);
+    if (holder->node < kSchedulerNode) {
+      if (news.kind != News::kReplicaHas) continue;
+      const auto server = static_cast<size_t>(ServerIndex(holder->node));
+      Tell(holder->node, kServerNode, [this, server, places = news.places] {
+        if (server_.alive) ArriveAt(server, places, 0);
+      });
+      continue;
+    }
+    Tell(holder->node, kScheduler, [this, from = holder->node, news = Received(news)] {
+      if (from != kServerNode || !servers_lost_) Hear(news);
+    });
+  }
+  Answer(holder);
+}
+
+inline void SimulatedJob::Hear(const News& news) {
+  const double norm = news.history_norm;
+  if (news.kind == News::kTookOver) {
+    knows_new_server_ = true;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const int w = static_cast<int>(i);
+      Tell(kScheduler, w, [this, w] {
+        Of(w).knows_new_server = true;
+        if (Of(w).alive && Of(w).wish) Ask(w, *Of(w).wish);
+      });
+    }
+  }
+  Obey(news.kind == News::kCommitted        ? collector_.Committed(news.places, news.version)
+       : news.kind == News::kVoided         ? collector_.Voided(news.places)
+       : news.kind == News::kHeld           ? collector_.Held(news.places)
+       : news.kind == News::kReplicaHas     ? collector_.ReplicaHas(news.places)
+       : news.kind == News::kReplicaApplied ? collector_.ReplicaApplied(news.places, norm)
+       : news.kind == News::kCaughtUp       ? collector_.ReplicaCaughtUp(news.place, norm)
+                                            : collector_.TookOver(news.version));
+}
+
+inline void SimulatedJob::KillFollower(int node) {
+  Holder& follower = followers_[static_cast<size_t>(ServerIndex(node) - 1)];
+  if (!std::exchange(follower.alive, false) || took_over_) return;
+  no_server_ = !replica_.alive;
+  LoseServer(node);
+}
+
+// The first that is lost counts.
+inline void SimulatedJob::LoseServer(int node) {
+  Tell(node, kScheduler, [this, node] {
+    if (!std::exchange(servers_lost_, true)) Obey(collector_.Lost(node));
+  });
+}
+
+inline bool SimulatedJob::AllServers() const {
+  return server_.alive && std::all_of(followers_.begin(), followers_.end(),
+                                      [](const Holder& its) { return its.alive; });
+}
+
+inline void SimulatedJob::Check() {
+  const Holder& holder = took_over_ ? replica_ : server_;
+  std::map<UpdateId, int> applied;
+  Sums model;
+  int64_t round = 0;
+  for (const Placed& update : holder.lineage) {
+    ++applied[update.id];
+    const bool same = update.round != 0 && update.round == std::exchange(round, update.round);
+    model.Take(options_.momentum, same ? 0 : 1, values_[update.id]);
+  }
+  CheckSame(model.sum, holder.model.sum);
+  for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
+  if (with_replica_ && !took_over_) {  // the replica is the server as it was
+    REQUIRE_TRUE(replica_.lineage.size() <= server_.lineage.size());
+    for (size_t i = 0; i < replica_.lineage.size(); ++i) {
+      CHECK_EQ(replica_.lineage[i].place, server_.lineage[i].place);
+    }
+  }
+  if (failed_ || !holder.alive) return;
+  if (!took_over_) {
+    CHECK_TRUE(server_.memory.empty());
+    for (const Holder& follower : followers_) CheckSame(follower.model.sum, holder.model.sum);
+  }
+  CHECK_EQ(collector_.waiting(), 0);
+  CHECK_EQ(collector_.under_way(), 0);
+  for (const Worker& worker : workers_) {
+    if (worker.alive) CHECK_EQ(worker.finished, kSteps);
+  }
+  std::set<UpdateId> at_replica;
+  for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
+  for (const auto& [id, update] : values_) {
+    if (!Of(id.worker).alive) continue;
+    const std::vector<Fate>& fates = reports_[id];
+    const bool lost = fates.size() == 2 && fates[1] == Fate::kLost && !bounded();
+    CHECK_TRUE(fates.size() == 1 || lost);
+    if (bounded() || parts_.count(id) != 0) CHECK_EQ(fates[0], Fate::kCommitted);
+    if (parts_.count(id) != 0) {
+      CHECK_EQ(Of(id.worker).updates.count(id), 0);  // all have the sum
+      continue;
+    }
+    CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
+    const bool kept = Of(id.worker).updates.count(id) == 1;
+    CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
+                       at_replica.count(id) == 0);
+  }
+}
+
+}  // namespace mercury::testing
