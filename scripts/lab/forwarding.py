@@ -1,6 +1,6 @@
 """What it is worth to pass sums and models on packet by packet instead of whole: by plans, and by
-simulated races; and what it would be worth to plan a batch while others are under way. Nothing is
-sent. docs/fabric-plan.md has what it prints."""
+simulated races; what it would be worth to plan a batch while others are under way; and what several
+servers are. Nothing is sent. docs/fabric-plan.md has what it prints."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ BOUND = 30
 # If batches overlap: with so many updates that wait for a plan, and in these races.
 LEAST = (1, 4, 12)
 OVERLAPPING = (("C1", "N1"), ("C2", "N2"))
+SERVERS = (1, 2, 3)
+SERVING = (("C1", "N1"), ("C2", "N2"), ("C1", "N3"))
 
 
 def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
@@ -82,6 +84,17 @@ def main() -> int:
     for stragglers, network in OVERLAPPING:
         races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS[:3]]
         cells = [f"{rate:.1f}" for rate in _overlapping(races)]
+        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
+    print()
+    _heads([f"A-30, servers: {servers}" for servers in SERVERS])
+    for stragglers, network in SERVING:
+        cells = []
+        for servers in SERVERS:
+            races = [
+                Conditions(stragglers, network, SCALE, servers=servers, seed=seed)
+                for seed in SEEDS[:3]
+            ]
+            cells.append(f"{_simulated(FabricByPackets, BOUND, races):.1f}")
         print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
     return 0
 

@@ -67,8 +67,9 @@ def _errors(process: Process) -> list[str]:
 
 
 def _called(name: str) -> str:
-    """There is one server, and one replica."""
-    return "the " + name.removesuffix(" 0") if name.startswith(("server", "replica")) else name
+    """The first server is the server, and there is one replica."""
+    first = name.startswith(("server", "replica")) and name.endswith(" 0")
+    return "the " + name.removesuffix(" 0") if first else name
 
 
 def _sums(processes: Sequence[Process]) -> Verdict:

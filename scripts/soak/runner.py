@@ -41,7 +41,7 @@ SHAPES = ((2, 2), (3, 2), (2, 1))
 ELASTIC = "elastic"  # mercury, in a job that goes on without nodes that it loses
 FABRIC = "mlfabric"
 VANS = ("zmq", "mercury", ELASTIC, FABRIC)
-OF_FABRIC = (3, 1)  # workers, servers
+OF_FABRIC = ((3, 1), (3, 3))  # workers, servers
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Plan:
         van = draw.choice(list(vans))
         fault = draw.choice([f for f in FAULTS if not only or f.name in only])
         if van == FABRIC:
-            return Plan(van, fault, *OF_FABRIC, draw.uniform(0.0, 1.0), draw.choice(MODES))
+            moment, mode = draw.uniform(0.0, 1.0), draw.choice(MODES)
+            return Plan(van, fault, *draw.choice(OF_FABRIC), moment, mode)
         return Plan(van, fault, *draw.choice(SHAPES), draw.uniform(0.0, 1.0))
 
 

@@ -6,11 +6,13 @@ Landing Assembly::Into(size_t server, const ModelLetter& letter) {
   const Key key = KeyOf(letter);
   for (auto it = coming_.begin(); it != coming_.end();) {
     const bool over = it->first < key || it->second->broken();
+    if (over) it->second->aborted = true;
     it = over ? coming_.erase(it) : std::next(it);
   }
   std::shared_ptr<Inflow>& model = coming_[key];
   const bool again = model != nullptr &&
                      (model->stripes[server] != nullptr || (model->step != nullptr) != letter.two);
+  if (again) model->aborted = true;
   if (model == nullptr || again) {
     model = std::make_shared<Inflow>();
     model->elements = elements_;
@@ -29,6 +31,11 @@ std::shared_ptr<const Inflow> Assembly::Comes(size_t server, const ModelLetter& 
   for (const auto& other : model->stripes) first &= other == nullptr;
   model->stripes[server] = stripe;
   return first ? model : nullptr;
+}
+
+void Assembly::Clear() {
+  for (const auto& [key, model] : coming_) model->aborted = true;
+  coming_.clear();
 }
 
 Cargo Assembly::Take(const ModelLetter& letter) {

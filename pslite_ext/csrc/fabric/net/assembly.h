@@ -2,7 +2,8 @@
 // of them are received, and an inflow that has what is there of all.
 //
 //   the first stripe is announced --> coming --the last one is whole--> taken
-//                                       \--one is broken, or a newer one begins--> let go of
+//                                       \--one is broken, or a newer one begins--> let go of, and
+//                                                        broken for whoever passes it on
 //
 // Thread-safety: none; the lane owns it. Invariants: a model is of stripes of one version, for one
 // wish; it is given once.
@@ -33,7 +34,7 @@ class Assembly {
   // A stripe is whole. The model, if all of them are now; else nothing.
   Cargo Take(const ModelLetter& letter);
   // None of those that come is wanted any more.
-  void Clear() { coming_.clear(); }
+  void Clear();
 
  private:
   using Key = std::pair<int64_t, int64_t>;  // wish, version

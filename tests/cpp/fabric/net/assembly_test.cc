@@ -69,9 +69,12 @@ TEST(a_newer_model_and_one_that_is_sent_again_are_others) {
   CHECK_TRUE(begin(1, Letter(4, 7)) == nullptr);
   const auto again = begin(0, Letter(4, 7));
   CHECK_TRUE(again != nullptr && again != one);
-  CHECK_TRUE(begin(0, Letter(5, 7)) != nullptr);
+  CHECK_TRUE(one->broken() && !again->broken());  // nobody waits for the rest of it
+  const auto newer = begin(0, Letter(5, 7));
+  CHECK_TRUE(newer != nullptr && again->broken());
   CHECK_TRUE(assembly.Take(Letter(4, 7)).sum == nullptr);
   assembly.Clear();
+  CHECK_TRUE(newer->broken());
   CHECK_TRUE(assembly.Take(Letter(5, 7)).sum == nullptr);
 }
 
