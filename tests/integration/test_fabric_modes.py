@@ -77,16 +77,21 @@ def test_a_synchronous_job_ends_with_a_worker(tmp_path: Path) -> None:
             assert "worker 1 is gone, and others wait for it" in process.output, job.report()
 
 
-@pytest.mark.parametrize(("mode", "killed"), [("async", False), ("async", True), ("sync", False)])
-def test_all_workers_get_the_same_sums(tmp_path: Path, mode: str, killed: bool) -> None:
+@pytest.mark.parametrize(
+    ("mode", "servers", "killed"), [("async", 2, False), ("async", 3, True), ("sync", 1, False)]
+)
+def test_all_workers_get_the_same_sums(
+    tmp_path: Path, mode: str, servers: int, killed: bool
+) -> None:
     rounds = 10
     # An update that is dropped would be missed below.
     env = {"MERCURY_FABRIC_MODE": mode, "MERCURY_FABRIC_DELAY_BOUND": "1000"}
-    command = [REDUCING, str(tmp_path), str(rounds), *(["server_0"] if killed else [])]
-    with cluster(command, WORKERS, 1, "mercury", env=env, replicas=1) as job:
+    victim = servers - 1
+    command = [REDUCING, str(tmp_path), str(rounds), *([f"server_{victim}"] if killed else [])]
+    with cluster(command, WORKERS, servers, "mercury", env=env, replicas=1) as job:
         job.wait()
         for process in job.processes:
-            dead = killed and process.role == "server"
+            dead = killed and process.role == "server" and process.rank == victim
             assert process.code == (-9 if dead else 0), job.report()
     workers = [np.load(tmp_path / f"worker_{rank}.npz") for rank in range(WORKERS)]
     sums = workers[0]["sums"]

@@ -32,7 +32,8 @@ def train(
     folder: Path, workers: int, way: str, steps: int, *optimizer: object
 ) -> list[dict[str, Any]]:
     command = [SCRIPT, *map(str, (folder, way, steps, *optimizer))]
-    with cluster(command, workers, 1, "mercury", env={"MERCURY_FABRIC": "1"}) as job:
+    servers = min(workers, 2)
+    with cluster(command, workers, servers, "mercury", env={"MERCURY_FABRIC": "1"}) as job:
         job.check()
     return [json.loads((folder / f"worker_{rank}.json").read_text()) for rank in range(workers)]
 

@@ -84,7 +84,7 @@ def fabric_job(
     return cluster(
         SERVE,
         workers,
-        servers=1,
+        servers=min(workers, 2),
         van="mercury",
         env={"MERCURY_FABRIC": "1", **env},
         start_worker=_runs(script, words),
