@@ -1,6 +1,7 @@
-"""What it is worth to pass sums and models on packet by packet instead of whole: by plans, and by
-simulated races; what it would be worth to plan a batch while others are under way; and what several
-servers are. Nothing is sent. docs/fabric-plan.md has what it prints."""
+"""What it is worth to pass sums and models on packet by packet instead of whole: by plans, by
+simulated races, and by the measured ones that docs/benchmarks has; what it would be worth to plan a
+batch while others are under way; and what several servers are. Nothing is sent. docs/fabric-plan.md
+has what it prints."""
 
 from __future__ import annotations
 
@@ -11,10 +12,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from pslite_ext import _core
-from scripts.lab.benches.fabric import SCALE
+from scripts.lab.benches.case import Row
+from scripts.lab.benches.fabric import PARTIAL, SCALE
 from scripts.lab.benches.fabric_prediction import Fabric, FabricByPackets
 from scripts.lab.benches.overlapping_prediction import Overlapping
 from scripts.lab.benches.race_prediction import Conditions, Simulated
+from scripts.lab.report.results import ROOT, Results
 
 RACES = (("C1", "N1"), ("C1", "N2"), ("C2", "N1"), ("C2", "N2"))
 SEEDS = range(1, 6)
@@ -36,6 +39,17 @@ def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
     said = re.search(r"answered by ([0-9.]+) s", _core.fabric_tree(text))
     assert said is not None
     return float(plan["commits"][-1]["time_s"]), float(said[1])
+
+
+def _measured(rows: Sequence[Row], race: str, system: str) -> str:
+    """Where it was."""
+    found = [
+        row.median
+        for row in rows
+        if (row.bench, row.what, row.system) == ("fabric", f"{race}, to {PARTIAL:g}", system)
+        and row.metric == "gradients a second"
+    ]
+    return f"{found[0]:.1f}" if found else ""
 
 
 def _rate(made: Simulated) -> float:
@@ -64,7 +78,9 @@ def main() -> int:
     parser.parse_args()
     heads = [f"{what}, {way}" for what in ("push [s]", "model [s]") for way in WAYS]
     heads += [f"{what} [gradients/s], {way}" for what in ("A-30", "S") for way in WAYS]
+    heads += [f"{what} measured, {way}" for what in ("A-30", "S") for way in WAYS]
     _heads(heads)
+    rows = Results((ROOT / "docs" / "benchmarks" / "results").glob("fabric_*.json")).rows
     for stragglers, network in RACES:
         races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS]
         of_plans = [[planned(way, race) for race in races] for way in WAYS.values()]
@@ -77,6 +93,11 @@ def main() -> int:
             f"{_simulated(way, bound, races):.1f}"
             for bound in (BOUND, None)
             for way in WAYS.values()
+        ]
+        cells += [
+            _measured(rows, f"{stragglers} {network}", f"fabric {what}{suffix}")
+            for what in ("A-30", "S")
+            for suffix in (", whole", "")
         ]
         print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
     print()

@@ -73,7 +73,8 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       },
       [&](const News& its) {
         if (!follower || its.kind != News::kReplicaHas || its.places.empty()) return refuse();
-        Arrive(its.places, static_cast<size_t>(ServerIndex(NodeOf(peer))), 0, &steps);
+        const auto server = static_cast<size_t>(ServerIndex(NodeOf(peer)));
+        ArriveWhole(arrivals_.At(its.places, server), &steps);
         return Status::Ok();
       },
       [&](const ConfirmLetter& its) {
@@ -113,7 +114,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       });
   Carry(steps);
   const auto possible = [this](int64_t place) { return daemon_.Possible(place); };
-  for (const int64_t memory : arrivals_.Drop(possible)) memory_.erase(memory);
+  for (const Arrival& arrival : arrivals_.Drop(possible)) memory_.erase(arrival.memory);
   Answer(now_s);
   return status;
 }
@@ -125,7 +126,7 @@ Status ModelPart::TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelS
   }
   memory_[++memories_] = cargo;
   if (options_.leads() && !its.places.empty()) {
-    Arrive(its.places, 0, memories_, steps);
+    ArriveWhole(arrivals_.AtFirst({its.places, its.skipped, memories_}), steps);
   } else {
     *steps = daemon_.Arrive(its.places, its.skipped, memories_);
   }

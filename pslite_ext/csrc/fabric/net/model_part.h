@@ -30,6 +30,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -116,7 +117,7 @@ class ModelPart : public Part {
   Status TakeStripe(const ModelLetter& its, ModelSteps* steps);
   Status SendStripe(const StripeLetter& its);
   bool Assembles(int peer, const Letter& letter) const;
-  void Arrive(const std::vector<int64_t>& places, size_t server, int64_t memory, ModelSteps* steps);
+  void ArriveWhole(const std::optional<Arrival>& arrival, ModelSteps* steps);
   void TellFollowers(const Letter& letter);
   void Depose();
   bool has_step() const { return options_.rule.momentum > 0; }

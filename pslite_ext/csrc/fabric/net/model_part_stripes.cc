@@ -6,11 +6,9 @@
 
 namespace mercury::fabric {
 
-// At one of several servers; the model changes once it is at all.
-void ModelPart::Arrive(const std::vector<int64_t>& places, size_t server, int64_t memory,
-                       ModelSteps* steps) {
-  const std::optional<int64_t> whole = arrivals_.At(places, server, memory);
-  if (whole) *steps = daemon_.Arrive(places, {}, *whole);
+// It is at all servers.
+void ModelPart::ArriveWhole(const std::optional<Arrival>& arrival, ModelSteps* steps) {
+  if (arrival) *steps = daemon_.Arrive(arrival->places, arrival->skipped, arrival->memory);
 }
 
 void ModelPart::TellFollowers(const Letter& letter) {

@@ -149,7 +149,8 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
 
 // Of several legs, one may have all that is there while others do not.
 bool WorkerPart::HasMore(int64_t number, const Hop& hop, const Leg& leg) const {
-  const bool is_there = passing_.Knows(number) || updates_.count(hop.update) != 0;
+  const bool is_there = passing_.Knows(number) || (hop.gathered ? groups_.count(number) != 0
+                                                                : updates_.count(hop.update) != 0);
   if (leg.stripe.count == 1 || !is_there) return true;
   Cargo cargo = CargoOf(number, hop);
   cargo.stripe = leg.stripe;

@@ -313,7 +313,8 @@ class SimulatedJob {
                                                        worker.numbers, now_s_));
     }
     Holder& holder = At(parcel.hop.goal);
-    if (&holder == &server_ && !followers_.empty()) return ArriveAtEach(parcel, sums);
+    const bool each = &holder == &server_ && !followers_.empty() && !places.empty();
+    if (each) return ArriveAtEach(parcel, sums);
     if (!holder.alive) return;
     holder.memory[++holder.numbers] = sums;
     Carry(&holder, holder.daemon.Arrive(places, parcel.skipped, holder.numbers));
@@ -341,7 +342,7 @@ class SimulatedJob {
   // simulated_servers.h:
   void GiveStripes(const Sums& sums, bool reduce, int64_t version);
   void ArriveAtEach(const Parcel& parcel, const Sums& sums);
-  void ArriveAt(size_t server, const std::vector<int64_t>& places, int64_t memory);
+  void ArriveWhole(const std::optional<Arrival>& arrival);
   void Confirm(Holder* follower, const std::vector<Placed>& updates);
   void Carry(Holder* holder, const ModelSteps& steps);
   void Hear(const News& news);

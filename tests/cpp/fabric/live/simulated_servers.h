@@ -23,16 +23,18 @@ inline void SimulatedJob::ArriveAtEach(const Parcel& parcel, const Sums& sums) {
       Holder& holder = i == 0 ? server_ : followers_[i - 1];
       if (!holder.alive || took_over_ || !Of(parcel.hop.from).alive) return;
       holder.memory[++holder.numbers] = sums;
-      if (i == 0) return ArriveAt(0, parcel.places, holder.numbers);
+      if (i == 0) {
+        return ArriveWhole(arrivals_.AtFirst({parcel.places, parcel.skipped, holder.numbers}));
+      }
       Carry(&holder, holder.daemon.Arrive(parcel.places, {}, holder.numbers));
     });
   }
 }
 
-inline void SimulatedJob::ArriveAt(size_t server, const std::vector<int64_t>& places,
-                                   int64_t memory) {
-  const auto whole = arrivals_.At(places, server, memory);
-  Carry(&server_, whole ? server_.daemon.Arrive(places, {}, *whole) : ModelSteps());
+inline void SimulatedJob::ArriveWhole(const std::optional<Arrival>& arrival) {
+  ModelSteps steps;
+  if (arrival) steps = server_.daemon.Arrive(arrival->places, arrival->skipped, arrival->memory);
+  Carry(&server_, steps);
 }
 
 inline void SimulatedJob::Confirm(Holder* follower, const std::vector<Placed>& updates) {
@@ -48,8 +50,8 @@ inline void SimulatedJob::Confirm(Holder* follower, const std::vector<Placed>& u
 inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
   if (holder == &server_) {
     const auto possible = [this](int64_t place) { return server_.daemon.Possible(place); };
-    for (const int64_t memory : arrivals_.Drop(possible)) {
-      CHECK_EQ(server_.memory.erase(memory), 1);
+    for (const Arrival& arrival : arrivals_.Drop(possible)) {
+      CHECK_EQ(server_.memory.erase(arrival.memory), 1);
     }
   }
   for (const ModelStep& step : steps) {
@@ -79,7 +81,7 @@ inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
       if (news.kind != News::kReplicaHas) continue;
       const auto server = static_cast<size_t>(ServerIndex(holder->node));
       Tell(holder->node, kServerNode, [this, server, places = news.places] {
-        if (server_.alive) ArriveAt(server, places, 0);
+        if (server_.alive) ArriveWhole(arrivals_.At(places, server));
       });
       continue;
     }

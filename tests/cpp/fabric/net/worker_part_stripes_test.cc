@@ -102,3 +102,22 @@ TEST(a_model_of_several_servers_is_got_once_all_stripes_are_there) {
   job.Hear(kReplicaPeer, Model(8, 2), Of(Vector(10, 9)));
   CHECK_EQ(job.got.size(), 2);
 }
+
+TEST(a_group_that_is_summed_here_goes_to_all_servers_once_it_is_there) {
+  WorkerFixture job(0, 2);
+  Order gather = MakeOrder(Order::kGather, 0);
+  gather.hop.to = kServerNode;
+  gather.hop.gathered = true;
+  gather.hop.places = {4, 5};
+  job.Hear(kSchedulerPeer, gather);
+  constexpr int kSecond = PeerOf(ServerNode(1));
+  CHECK_EQ(job.worker.WakeAt(kSecond, 100), kNever);
+  for (const int64_t place : {4, 5}) {
+    UpdatesLetter member = Updates(place, {place});
+    member.to_aggregator = true;
+    job.Hear(PeerOf(1), member, Of(Vector(10, 2)));
+  }
+  CHECK_TRUE(job.worker.WakeAt(kSecond, 100) <= 100);
+  CHECK_TRUE(job.Sent(kSecond) == Vector(5, 4));
+  CHECK_TRUE(job.Sent(kServerPeer) == Vector(5, 4));
+}
