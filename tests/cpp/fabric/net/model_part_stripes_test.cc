@@ -179,6 +179,22 @@ TEST(what_came_to_one_server_alone_is_let_go_of_when_it_is_void) {
   CHECK_TRUE(servers.second.part.model() == (Vector{23, 24, 25}));
 }
 
+TEST(members_of_a_group_that_did_not_come_are_said_once_all_have_the_group) {
+  Servers servers;
+  servers.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
+  UpdatesLetter letter = Updates(1, {1});
+  letter.skipped = {2};
+  for (Node* node : {&servers.first, &servers.second}) {
+    CHECK_TRUE(servers.first.outbox.To(kSchedulerPeer).empty());
+    node->Hear(PeerOf(0), letter, Of(Vector(node->part.model().size(), 10)));
+    servers.Talk();
+  }
+  std::vector<News::Kind> said;
+  for (const Letter& its : servers.first.outbox.To(kSchedulerPeer))
+    said.push_back(As<News>(its).kind);
+  CHECK_TRUE(said == (std::vector<News::Kind>{News::kVoided, News::kCommitted}));
+}
+
 TEST(a_replica_is_sent_the_model_by_all_servers) {
   Servers servers;
   servers.Expect({{1, {0, 1}, 0}});
