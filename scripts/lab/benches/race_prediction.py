@@ -31,13 +31,13 @@ class Conditions:
     network: str
     scale: float
     workers: int = 30
-    servers: int = 1  # as one host, with as many links, all as fast as the slowest
     compute_s: float = 0.1
     lag_s: float = 0.2  # so late does the scheduler know of new rates
     begun_within_s: float = 0.1  # measured, thirty processes on two cores
     burst: float = BURST_BYTES_MIN * TCP_SHARE
     sharing: int = 1  # seed of how unevenly links are shared
     seed: int = 1
+    servers: int = 1  # as one host, with as many links, all as fast as the slowest
 
     @property
     def hosts(self) -> int:
