@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/node_name.h"
 #include "fabric/json.h"
 
 namespace mercury::fabric {
@@ -11,7 +12,7 @@ namespace {
 std::string NodeJson(int node) {
   if (node == kServerNode) return QuotedJson("server");
   if (node == kReplicaNode) return QuotedJson("replica");
-  if (IsServerNode(node)) return QuotedJson("server " + std::to_string(ServerIndex(node)));
+  if (IsServerNode(node)) return QuotedJson(NodeName(Role::kServer, ServerIndex(node)));
   return std::to_string(node);
 }
 

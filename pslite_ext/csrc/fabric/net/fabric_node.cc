@@ -295,12 +295,8 @@ Status FabricNode::Enter(const Attendance& roster) {
     model_part_ = std::make_unique<ModelPart>(its, std::move(model_), endpoint_, spares_);
   }
   Part* part = worker_ != nullptr ? static_cast<Part*>(worker_.get()) : model_part_.get();
-  Expected expected{elements, roster.rule.momentum > 0, codec, servers, elements};
-  if (IsServerNode(node)) {
-    expected.elements =
-        Stripe{static_cast<size_t>(ServerIndex(node)), servers, elements}.elements();
-  }
-  endpoint_->Play(part, expected);
+  const size_t comes = model_part_ != nullptr ? model_part_->model().size() : elements;
+  endpoint_->Play(part, {comes, roster.rule.momentum > 0, codec, servers, elements});
   for (const Seat& seat : roster.seats) {
     if (seat.node != node) awaited_.insert(PeerOf(seat.node));
   }

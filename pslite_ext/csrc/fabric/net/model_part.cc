@@ -23,11 +23,9 @@ constexpr double kAsksWithin_s = 0.03;
 Vector PartOfModel(Vector model, const Stripe& stripe) {
   if (stripe.count == 1 || model.empty()) return model;
   Vector part(stripe.elements());
-  for (size_t at = 0; at < part.size(); at += stripe.Run(at)) {
-    const size_t run = std::min(stripe.Run(at), part.size() - at);
-    const float* from = model.data() + stripe.In(at);
-    std::copy(from, from + run, part.data() + at);
-  }
+  stripe.EachRun([&](size_t at, size_t in, size_t count) {
+    std::copy_n(model.data() + in, count, part.data() + at);
+  });
   return part;
 }
 
@@ -73,8 +71,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       },
       [&](const News& its) {
         if (!follower || its.kind != News::kReplicaHas || its.places.empty()) return refuse();
-        const auto server = static_cast<size_t>(ServerIndex(NodeOf(peer)));
-        ArriveWhole(arrivals_.At(its.places, server), &steps);
+        ArriveWhole(arrivals_.At(its.places, ServerOf(peer)), &steps);
         return Status::Ok();
       },
       [&](const ConfirmLetter& its) {

@@ -45,15 +45,13 @@ bool ModelPart::Assembles(int peer, const Letter& letter) const {
 
 Landing ModelPart::Land(int peer, const Letter& letter) {
   if (!Assembles(peer, letter)) return {};
-  const auto server = static_cast<size_t>(ServerIndex(NodeOf(peer)));
-  return assembly_.Into(server, std::get<ModelLetter>(letter));
+  return assembly_.Into(ServerOf(peer), std::get<ModelLetter>(letter));
 }
 
 void ModelPart::Coming(int peer, const Letter& letter,
                        const std::shared_ptr<const Inflow>& inflow) {
   if (!Assembles(peer, letter)) return;
-  const auto server = static_cast<size_t>(ServerIndex(NodeOf(peer)));
-  assembly_.Comes(server, std::get<ModelLetter>(letter), inflow);
+  assembly_.Comes(ServerOf(peer), std::get<ModelLetter>(letter), inflow);
 }
 
 void ModelPart::Collect() {
@@ -62,10 +60,9 @@ void ModelPart::Collect() {
   TellFollowers(StripeLetter{kServerNode, letter});
   const std::shared_ptr<const Vector> own = Shown();
   const Landing landing = assembly_.Into(0, letter);
-  for (size_t at = 0; at < own->size(); at += landing.stripe.Run(at)) {
-    const size_t run = std::min(landing.stripe.Run(at), own->size() - at);
-    std::copy_n(own->data() + at, run, landing.sum->data() + landing.stripe.In(at));
-  }
+  landing.stripe.EachRun([&](size_t at, size_t in, size_t count) {
+    std::copy_n(own->data() + at, count, landing.sum->data() + in);
+  });
   auto whole = std::make_shared<Inflow>();
   whole->elements = own->size();
   whole->bytes = whole->shape().bytes();

@@ -31,10 +31,8 @@ void NodeEndpoint::Play(Part* part, const Expected& expected) {
 
 Expected NodeEndpoint::ExpectedOf(int peer) const {
   Expected its = expected_;
-  const int node = NodeOf(peer);
-  if (its.servers > 1 && IsServerNode(node)) {
-    its.elements =
-        Stripe{static_cast<size_t>(ServerIndex(node)), its.servers, its.whole}.elements();
+  if (its.servers > 1 && IsServerNode(NodeOf(peer))) {
+    its.elements = Stripe{ServerOf(peer), its.servers, its.whole}.elements();
   }
   return its;
 }

@@ -25,6 +25,8 @@ constexpr int NodeOf(int peer) {
   if (peer >= kServersFrom) return ServerNode(peer - kServersFrom + 1);
   return peer < 3 ? -1 - peer : peer - 3;
 }
+// Which of several servers it is.
+constexpr size_t ServerOf(int peer) { return static_cast<size_t>(ServerIndex(NodeOf(peer))); }
 constexpr int kServerPeer = PeerOf(kServerNode);
 constexpr int kReplicaPeer = PeerOf(kReplicaNode);
 constexpr int kSchedulerPeer = PeerOf(kSchedulerNode);

@@ -37,6 +37,13 @@ struct Stripe {
   size_t In(size_t at) const { return (at / block() * count + index) * block() + at % block(); }
   // So many more of the stripe are next to it, with itself.
   size_t Run(size_t at) const { return block() - at % block(); }
+  // Calls `run(at, in, count)` for all that are next to each other: where they begin in the stripe,
+  // where in the model, and how many they are.
+  template <typename F>
+  void EachRun(const F& run) const {
+    const size_t end = elements();
+    for (size_t at = 0; at < end; at += Run(at)) run(at, In(at), std::min(Run(at), end - at));
+  }
   // The beginning of the model in which the stripe's first `there` are all that it has.
   size_t Through(size_t there) const {
     return there == elements() ? whole

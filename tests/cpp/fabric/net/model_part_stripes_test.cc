@@ -1,7 +1,5 @@
 // Several servers, each with its stripe of the model, and their replica; letters between them are
 // carried by hand. (The file of the unit: model_part_stripes.cc.)
-#include <cstring>
-
 #include "fabric/net/model_part.h"
 #include "fabric/net/recorder.h"
 #include "harness.h"
@@ -10,7 +8,6 @@ using namespace mercury::fabric;
 using namespace mercury::fabric::testing;
 using namespace mercury::testing;
 using mercury::Code;
-using mercury::OutPacket;
 using mercury::Role;
 
 namespace {
@@ -40,15 +37,7 @@ struct Node {
   void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
     CHECK_OK(part.Hear(peer, letter, haul, 0));
   }
-  Vector Sent(int peer) {
-    std::string bytes;
-    for (OutPacket packet; NextOf(&part, &outbox, peer, 0, &packet); packet = OutPacket()) {
-      bytes.append(packet.payload, packet.header.length);
-    }
-    Vector values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
+  Vector Sent(int peer) { return SentBy(&part, &outbox, peer, 0); }
   // As the node's end does with a stripe from that server, in vectors of that many elements.
   void Brings(int server, const ModelLetter& letter, const Vector& values) {
     const int peer = PeerOf(ServerNode(server));

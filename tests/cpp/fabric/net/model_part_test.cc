@@ -1,7 +1,5 @@
 #include "fabric/net/model_part.h"
 
-#include <cstring>
-
 #include "fabric/net/recorder.h"
 #include "harness.h"
 
@@ -33,15 +31,7 @@ struct Fixture {
     order.updates = updates;
     Hear(kSchedulerPeer, order);
   }
-  Vector Sent(int peer) {
-    std::string bytes;
-    for (OutPacket packet; NextOf(&part, &outbox, peer, 0, &packet); packet = OutPacket()) {
-      bytes.append(packet.payload, packet.header.length);
-    }
-    Vector values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
+  Vector Sent(int peer) { return SentBy(&part, &outbox, peer, 0); }
 };
 
 }  // namespace

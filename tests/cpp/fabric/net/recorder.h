@@ -1,8 +1,10 @@
 // An outbox that remembers what was said to whom, for tests of the parts that nodes play.
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "fabric/net/part.h"
@@ -47,6 +49,24 @@ bool NextOf(Its* part, Recorder* outbox, int peer, double now_s, OutPacket* pack
   const size_t said = outbox->said[peer].size();
   if (part->Next(peer, now_s, packet)) return true;
   return outbox->said[peer].size() > said && NextOf(part, outbox, peer, now_s, packet);
+}
+
+// All that goes to `peer` now, as floats; `each` sees a packet, and how many bytes were before it.
+template <typename Its, typename Each>
+Vector SentBy(Its* part, Recorder* outbox, int peer, double now_s, const Each& each) {
+  std::string bytes;
+  for (OutPacket packet; NextOf(part, outbox, peer, now_s, &packet); packet = OutPacket()) {
+    each(packet, bytes.size());
+    bytes.append(packet.payload, packet.header.length);
+  }
+  Vector values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+template <typename Its>
+Vector SentBy(Its* part, Recorder* outbox, int peer, double now_s) {
+  return SentBy(part, outbox, peer, now_s, [](const OutPacket&, size_t) {});
 }
 
 inline Haul Of(const Vector& sum) {

@@ -28,6 +28,14 @@ TEST(each_element_is_of_one_stripe_and_all_are_where_they_are_said_to_be) {
         if (at > 0 && stripe.Run(at - 1) > 1) CHECK_EQ(in, before + 1);
         before = in;
       }
+      size_t covered = 0;
+      stripe.EachRun([&](size_t at, size_t in, size_t run) {
+        CHECK_EQ(at, covered);
+        CHECK_EQ(in, stripe.In(at));
+        CHECK_EQ(in + run - 1, stripe.In(at + run - 1));
+        covered += run;
+      });
+      CHECK_EQ(covered, stripe.elements());
     }
     CHECK_EQ(all.size(), whole);
   }

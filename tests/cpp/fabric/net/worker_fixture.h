@@ -1,7 +1,6 @@
 // A worker's part whose letters are recorded, and what it is told.
 #pragma once
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,14 +38,9 @@ struct WorkerFixture {
   }
   // All that goes to `peer` now, as floats.
   Vector Sent(int peer, double now_s = 100) {
-    std::string bytes;
-    for (OutPacket packet; Next(peer, now_s, &packet); packet = OutPacket()) {
-      CHECK_EQ(packet.header.offset, bytes.size());
-      bytes.append(packet.payload, packet.header.length);
-    }
-    Vector values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
+    return SentBy(&worker, &outbox, peer, now_s, [](const OutPacket& packet, size_t before) {
+      CHECK_EQ(packet.header.offset, before);
+    });
   }
 };
 

@@ -1,6 +1,4 @@
 // A worker among several servers. (The file of the unit: worker_part.cc.)
-#include <cstring>
-
 #include "fabric/net/worker_fixture.h"
 #include "fabric/net/worker_part.h"
 #include "harness.h"
@@ -8,8 +6,6 @@
 using namespace mercury::fabric;
 using namespace mercury::fabric::testing;
 using namespace mercury::testing;
-using mercury::Code;
-using mercury::OutPacket;
 
 TEST(each_of_several_servers_gets_its_stripe_even_of_what_is_passed_on) {
   constexpr int kSecond = PeerOf(ServerNode(1));
@@ -49,11 +45,8 @@ TEST(each_of_several_servers_gets_its_stripe_even_of_what_is_passed_on) {
       for (float& value : sum) value *= 2;
     }
     const auto more = [&job](int peer, Vector* to) {
-      for (OutPacket packet; job.Next(peer, 100, &packet); packet = OutPacket()) {
-        Vector values(packet.header.length / sizeof(float));
-        std::memcpy(values.data(), packet.payload, packet.header.length);
-        to->insert(to->end(), values.begin(), values.end());
-      }
+      const Vector values = SentBy(&job.worker, &job.outbox, peer, 100);
+      to->insert(to->end(), values.begin(), values.end());
     };
     more(kServerPeer, &first);
     more(kSecond, &second);

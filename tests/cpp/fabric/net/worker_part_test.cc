@@ -1,7 +1,5 @@
 #include "fabric/net/worker_part.h"
 
-#include <cstring>
-
 #include "fabric/net/worker_fixture.h"
 #include "harness.h"
 
