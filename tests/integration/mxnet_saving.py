@@ -47,6 +47,7 @@ def main() -> None:
     print("begins after", saved.steps, flush=True)
     for step in range(saved.steps, STEPS):
         if step == DIES > 0:
+            mx.nd.waitall()  # all have come this far: Python runs ahead of its engine
             saved.wait()
             os.kill(os.getpid(), signal.SIGKILL)
         x = mx.nd.array(np.random.standard_normal((16, 64)) * random.random())

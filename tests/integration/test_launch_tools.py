@@ -108,12 +108,14 @@ def test_the_wheel_s_launcher_fails_with_the_job() -> None:
 
 
 @pytest.mark.parametrize("culprit", ["1", "nobody"])
-def test_the_wheel_s_launcher_names_nobody_who_failed_for_another(culprit: str) -> None:
-    code = (
-        "import os, sys; "
-        f"sys.exit(7 if os.environ.get('DMLC_TASK_ID') == '{culprit}' else {FAILED_ELSEWHERE})"
-    )
-    command = ("--launcher", "local", sys.executable, "-c", f'"{code}"')
+def test_the_wheel_s_launcher_names_nobody_who_failed_for_another(
+    culprit: str, tmp_path: Path
+) -> None:
+    script = waiting_for(4, tmp_path, "")  # or those who are started last are not started
+    with script.open("a") as more:
+        failed = f"os.environ.get('DMLC_TASK_ID') == '{culprit}'"
+        more.write(f"sys.exit(7 if {failed} else {FAILED_ELSEWHERE})\n")
+    command = ("--launcher", "local", sys.executable, str(script))
     job = tool("-n", "2", "-s", "1", *command)
     out, _ = job.communicate(timeout=LIMIT_S)
     first, last = (line for line in out.splitlines() if line.startswith("launch: "))
