@@ -46,7 +46,8 @@ cdef extern from "fabric/live/courier.h" namespace "mercury::fabric" nogil:
 cdef extern from "fabric/chains.h" namespace "mercury::fabric" nogil:
     int64_t PassedOnPacket_bytes(int64_t)
 cdef extern from "fabric/live/model_tree.h" namespace "mercury::fabric" nogil:
-    const size_t kStillLeaving, kTreeLeast, kDistributorsMost
+    const double kWayFull
+    const size_t kTreeLeast, kDistributorsMost
 
 
 def fabric_limits(int64_t update_bytes):
@@ -54,7 +55,7 @@ def fabric_limits(int64_t update_bytes):
         "pace_headroom": kPaceHeadroom,
         "passed_on_packet_bytes": PassedOnPacket_bytes(update_bytes),
         "pace_quantum_bytes": kPaceQuantum_bytes,
-        "still_leaving": kStillLeaving,
+        "way_full": kWayFull,
         "tree_least": kTreeLeast,
         "distributors_most": kDistributorsMost,
     }

@@ -2,7 +2,7 @@
 
 Plans are its planner's, and so are the ways by which models travel. Transfers of a plan start as
 planned, at its pace. LETTER_S was measured. Left out: replicas, and that a batch which takes far
-too long is given up.
+too long is given up, and a model that does is not waited for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Fabric(Simulated):
         self._members: dict[int, set[int]] = {}  # by aggregator: on their way to it
         self._gathered: dict[int, Callable[[], None]] = {}  # and what follows
         self._askers: list[int] = []
-        self._leaving = 0  # models, from the server
+        self._leaving = 0.0  # of the server's way out, what models take that leave it
         self._tree_asked = False
 
     def begin(self) -> None:
@@ -173,14 +173,16 @@ class Fabric(Simulated):
         self._answer()
 
     def _answer(self) -> None:
-        if self._tree_asked or self._leaving > LIMITS["still_leaving"] or not self._askers:
+        if self._tree_asked or self._leaving >= LIMITS["way_full"] or not self._askers:
             return
         ready = list(self._askers)
         if len(ready) < LIMITS["tree_least"]:
-            self._serve([("server", worker) for worker in ready])
+            self._serve_straight(ready)
         else:
             self._tree_asked = True
-            self.network.after(2 * LETTER_S, partial(self._serve, self._tree(ready)))
+            tree = self._tree(ready)
+            share = self._share([to for source, to in tree if source == "server"])
+            self.network.after(2 * LETTER_S, partial(self._serve, tree, share))
 
     def _tree(self, askers: Sequence[int]) -> list[tuple[str, int]]:
         """As live/model_tree.h: who passes on has the fastest way out, one of a host."""
@@ -194,7 +196,17 @@ class Fabric(Simulated):
             edges.setdefault(int(to), source)
         return [(source, to) for to, source in edges.items()]
 
-    def _serve(self, edges: Sequence[tuple[str, int]]) -> None:
+    def _serve_straight(self, workers: Sequence[int]) -> None:
+        """The scheduler is not asked, and so it is not known what that takes."""
+        self._serve([("server", worker) for worker in workers], 1.0)
+
+    def _share(self, workers: Sequence[int]) -> float:
+        """Of the server's way out, what a model to each of these takes."""
+        rates = self.conditions.bits(self.network.now)
+        taken = sum(rates[host_of(worker)][1] for worker in workers) / rates[SERVER][0]
+        return min(1.0, taken) / len(workers)
+
+    def _serve(self, edges: Sequence[tuple[str, int]], share: float) -> None:
         self._tree_asked = False
         self._askers = [w for w in self._askers if w not in {to for _, to in edges}]
         onward: dict[int, list[int]] = {}
@@ -203,7 +215,7 @@ class Fabric(Simulated):
                 onward.setdefault(int(source), []).append(to)
 
         def take(worker: int, version: int, straight: bool) -> None:
-            self._leaving -= straight
+            self._leaving -= share * straight
             self._got[worker] = version
             self.compute(worker)
             for other in onward.get(worker, ()):
@@ -214,7 +226,7 @@ class Fabric(Simulated):
 
         for source, to in edges:
             if source == "server":
-                self._leaving += 1
+                self._leaving += share
                 there = partial(take, to, self._version, True)
                 self.network.send(SERVER, host_of(to), BYTES, there)
 
@@ -265,14 +277,14 @@ class FabricByPackets(Fabric):
 
     def _answer(self) -> None:
         """Those who ask at about the same time are answered together."""
-        if not self._tree_asked and self._leaving <= LIMITS["still_leaving"] and self._ready():
+        if not self._tree_asked and self._leaving < LIMITS["way_full"] and self._ready():
             self._tree_asked = True
             self.network.after(LETTER_S, self._answer_all)
 
     def _answer_all(self) -> None:
         ready = self._ready()
         if len(ready) < LIMITS["tree_least"]:
-            self._serve([("server", worker) for worker in ready])
+            self._serve_straight(ready)
         else:
             self.network.after(2 * LETTER_S, partial(self._down, self._tree(ready)))
 
@@ -294,25 +306,27 @@ class FabricByPackets(Fabric):
             if host != before:
                 rate = min(rate, *rates[host])
             before = host
+        share = self._share(order[:1])
+        self._leaving += share
         lag_s = 0.0
         for number, (first, workers) in enumerate(stretches):
             hosts = self._way(workers, first)
-            self._leaving += number == 0
             takes_s = BYTES * 8 / rates[hosts[0]][0]
             later = [
                 (worker, lag_s + self._passing_on_s(self._way(workers[: i + 1], first), takes_s))
                 for i, worker in enumerate(workers)
             ]
             lag_s = later[-1][1]
-            through = partial(self._through, later, self._version, number == 0)
+            through = partial(self._through, later, self._version, share if number == 0 else 0.0)
             self.network.along(hosts, BYTES, through)
+        self._answer()
 
-    def _through(self, later: Sequence[tuple[int, float]], version: int, straight: bool) -> None:
+    def _through(self, later: Sequence[tuple[int, float]], version: int, share: float) -> None:
         """Of what a stretch has carried, each worker has the last packet so much later."""
-        self._leaving -= straight
+        self._leaving -= share
         for worker, lag_s in later:
             self.network.after(lag_s, partial(self._has, worker, version))
-        if straight:
+        if share:
             self._answer()
 
     def _has(self, worker: int, version: int) -> None:

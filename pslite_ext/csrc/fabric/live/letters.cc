@@ -121,8 +121,9 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, GotLetter>& its) { return All(its.wish); }
   bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }
   bool Walk(Its<A, Tree>& its) {
-    return All(its.bytes, its.edges, its.by_packets) &&
-           Must(its.bytes > 0 && its.bytes <= kUpdateBytesMax);
+    return All(its.bytes, its.edges, its.by_packets, its.share, its.takes_s) &&
+           Must(its.bytes > 0 && its.bytes <= kUpdateBytesMax && its.share >= 0 && its.share <= 1 &&
+                its.takes_s >= 0);
   }
   bool Walk(Its<A, Hearing>& its) { return All(its.update, its.at_s); }
   bool Walk(Its<A, StripeLetter>& its) {

@@ -81,6 +81,8 @@ struct Tree {
   int64_t bytes = 0;
   std::vector<Edge> edges;
   bool by_packets = false;  // each is passed on as it comes; else when all of it is there
+  double share = 1;         // of the server's way out, that it takes
+  double takes_s = 0;       // until it should have left the server
 };
 
 // Bits that have come from one node to another without a pause.

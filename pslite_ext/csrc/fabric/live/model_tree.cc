@@ -113,4 +113,23 @@ std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>
   return sooner ? tree : straight;
 }
 
+Leaving LeavingOf(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                  const std::vector<Edge>& tree, int64_t bytes) {
+  const double out = links[hosts.server].out.Rate(0);
+  double taken = 0;
+  double slowest = out;
+  double leaves = 0;
+  for (const Edge& edge : tree) {
+    if (edge.from != kServerNode) continue;
+    const size_t to = hosts.workers[static_cast<size_t>(edge.to)];
+    if (to == hosts.server) continue;
+    const double in = links[to].in.Rate(0);
+    taken += in;
+    slowest = std::min(slowest, in);
+    ++leaves;
+  }
+  const double bits = Bits(bytes);
+  return {std::min(taken / out, 1.0), std::max(leaves * bits / out, bits / slowest)};
+}
+
 }  // namespace mercury::fabric

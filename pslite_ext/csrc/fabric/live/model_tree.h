@@ -19,8 +19,9 @@
 
 namespace mercury::fabric {
 
-// So few models may still be leaving the server when others that wait begin: one may be slow.
-constexpr size_t kStillLeaving = 2;
+// Of the server's way out, what models take that still leave it when others that wait begin: one
+// that goes to a slow host keeps nobody waiting.
+constexpr double kWayFull = 0.9;
 constexpr size_t kTreeLeast = 2;  // that have asked: fewer get it straight from the server
 constexpr size_t kDistributorsMost = 8;
 
@@ -40,5 +41,12 @@ std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink
 // server.
 std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>& links,
                             const std::vector<int>& askers, int64_t bytes, size_t distributors);
+// Models that leave the server down a tree: what they take of its way out, 1 at most, and how long.
+struct Leaving {
+  double share = 1;
+  double takes_s = 0;
+};
+Leaving LeavingOf(const FleetHosts& hosts, const std::vector<HostLink>& links,
+                  const std::vector<Edge>& tree, int64_t bytes);
 
 }  // namespace mercury::fabric

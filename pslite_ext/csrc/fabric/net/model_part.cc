@@ -16,6 +16,9 @@ constexpr size_t kAskedMost = 4;  // models on their way to one node
 constexpr double kGathering = 0.05;
 constexpr double kGatheringMost_s = 0.01;
 constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of it
+// Who should get what leaves the server may have stopped: the others wait for no more than that.
+constexpr double kPatience = 2;
+constexpr double kPatienceLeast_s = 0.1;
 // After its update was applied, a worker has heard of it by then, and asked.
 constexpr double kAsksWithin_s = 0.03;
 
@@ -102,7 +105,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
         if (!scheduler) return refuse();
         tree_asked_ = false;
         by_packets_ = tree.by_packets;
-        Serve(tree.edges, tree.by_packets);
+        Serve(tree, now_s);
         return Status::Ok();
       },
       [&](const auto& its) {
@@ -171,6 +174,10 @@ void ModelPart::Turn(double now_s) {
     gathers_until_s_ = kNever;
     gathered_ = over = true;
   }
+  if (now_s >= leaves_until_s_) {
+    leaves_until_s_ = kNever;
+    overdue_ = over = true;
+  }
   if (over) Answer(now_s);
 }
 
@@ -202,9 +209,9 @@ double ModelPart::Gathers_s(size_t ready) const {
   return ready + gone_.size() < progress_.size() ? options_.first_gathering_s : 0;
 }
 
-// Whoever waits gets it when the server's link has nothing else to send; many, down a tree.
+// Whoever waits gets it when the server's way out is not full; many, down a tree.
 void ModelPart::Answer(double now_s) {
-  if (deposed_ || tree_asked_ || sender_.peers() > kStillLeaving) return;
+  if (deposed_ || tree_asked_ || (sender_.share() >= kWayFull && !overdue_)) return;
   std::vector<int> ready = askers_.Ready(granted_);
   if (ready.empty()) return;
   const double gathers_s = gathered_ ? 0 : Gathers_s(ready.size());
@@ -213,27 +220,32 @@ void ModelPart::Answer(double now_s) {
   gathered_ = first_ = false;
   gathers_until_s_ = kNever;
   ready.resize(std::min(ready.size(), kTreeMost));
-  std::vector<Edge> straight;
-  straight.reserve(ready.size());
-  for (const int worker : ready) straight.push_back({kServerNode, worker});
-  if (ready.size() < kTreeLeast) return Serve(straight, false);
-  const auto bytes = static_cast<int64_t>(options_.elements * sizeof(float));
-  outbox_->Post(kSchedulerPeer, AskingLetter{{bytes, std::move(straight), false}});
+  Tree straight{static_cast<int64_t>(options_.elements * sizeof(float)), {}};
+  for (const int worker : ready) straight.edges.push_back({kServerNode, worker});
+  if (ready.size() < kTreeLeast) {
+    straight.takes_s = sender_.takes_s();
+    return Serve(straight, now_s);
+  }
+  outbox_->Post(kSchedulerPeer, AskingLetter{std::move(straight)});
   tree_asked_ = true;
 }
 
-void ModelPart::Serve(const std::vector<Edge>& tree, bool by_packets) {
-  for (Grant& grant : askers_.Take(tree, granted_)) {
+void ModelPart::Serve(const Tree& tree, double now_s) {
+  std::vector<Grant> grants = askers_.Take(tree.edges, granted_);
+  const double share = tree.share / static_cast<double>(grants.size());
+  leaves_until_s_ = now_s + kPatience * tree.takes_s + kPatienceLeast_s;
+  overdue_ = false;
+  for (Grant& grant : grants) {
     ModelLetter letter;
     letter.version = version();
     letter.wish = grant.to.wish.number;
     letter.onward = std::move(grant.onward);
-    letter.by_packets = by_packets;
+    letter.by_packets = tree.by_packets;
     const bool reduce = grant.to.wish.reduce != 0;
     TellFollowers(StripeLetter{grant.to.worker, letter, reduce});
     const std::shared_ptr<const Vector> vector = reduce ? reduced_ : Shown();
     const Cargo cargo{vector, nullptr, nullptr, options_.stripe()};
-    sender_.Send(PeerOf(grant.to.worker), std::move(letter), cargo);
+    sender_.Send(PeerOf(grant.to.worker), std::move(letter), cargo, share);
   }
 }
 
@@ -265,7 +277,7 @@ bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
 double ModelPart::WakeAt(int peer, double now_s) const {
   if (deposed_) return kNever;
   if (sender_.IsNext(peer)) return now_s;
-  double at_s = gathers_until_s_;
+  double at_s = std::min(gathers_until_s_, leaves_until_s_);
   for (const auto& [worker, by_s] : asks_by_s_) at_s = std::min(at_s, by_s);
   return at_s;
 }

@@ -125,7 +125,7 @@ class ModelPart : public Part {
   bool WaitsBeside(int worker) const;
   double Gathers_s(size_t ready) const;
   void Answer(double now_s);
-  void Serve(const std::vector<Edge>& tree, bool by_packets);
+  void Serve(const Tree& tree, double now_s);
   void Carry(const ModelSteps& steps);
   // `whole`: with it, all of its version's updates are there.
   void Apply(const ModelStep& step, bool whole);
@@ -154,6 +154,8 @@ class ModelPart : public Part {
   double gathers_until_s_ = kNever;  // askers, before one of them is answered
   bool gathered_ = false;            // that time has passed
   bool first_ = true;                // nobody has been answered
+  double leaves_until_s_ = kNever;   // what was served last, or it is not waited for any longer
+  bool overdue_ = false;             // that time has passed
   std::vector<int64_t> progress_;    // so many updates of each worker are in the model
   std::set<int> gone_;               // workers
   std::map<int, double> asks_by_s_;  // of workers whose updates were just applied

@@ -7,8 +7,9 @@
 
 namespace mercury::fabric {
 
-void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo) {
+void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo, double share) {
   Sending sending;
+  sending.share = share;
   letter.two = cargo.step != nullptr;
   sending.letter = std::move(letter);
   sending.cargo = std::move(cargo);
@@ -37,8 +38,17 @@ size_t ModelSender::waiting(int peer) const {
   return found == queues_.end() ? 0 : found->models.size();
 }
 
+double ModelSender::share() const {
+  double share = 0;
+  for (const Queue& queue : queues_) {
+    for (const Sending& sending : queue.models) share += sending.share;
+  }
+  return share;
+}
+
 bool ModelSender::IsNext(int peer) const {
-  const auto end = queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, peers()));
+  const auto end =
+      queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, queues_.size()));
   return std::any_of(queues_.begin(), end, [&](const Queue& queue) {
     return queue.peer == peer && queue.models.front().has_next();
   });

@@ -28,11 +28,12 @@ class ModelSender {
  public:
   ModelSender(size_t packet_bytes, Outbox* outbox) : packet_bytes_(packet_bytes), outbox_(outbox) {}
 
-  // The letter says all but the transfer's number. Nothing happens if there is no link.
-  void Send(int peer, ModelLetter letter, Cargo cargo);
+  // The letter says all but the transfer's number. Nothing happens if there is no link. `share`: of
+  // this node's way out, that it takes.
+  void Send(int peer, ModelLetter letter, Cargo cargo, double share = 1);
   void PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow);
   size_t waiting(int peer) const;
-  size_t peers() const { return queues_.size(); }  // to which something is on its way
+  double share() const;  // of the way out, that all take which have not left
   bool IsNext(int peer) const;
   // As Part's.
   bool Next(int peer, double now_s, OutPacket* out);
@@ -44,6 +45,7 @@ class ModelSender {
   struct Sending {
     ModelLetter letter;
     Cargo cargo;
+    double share = 1;
     std::shared_ptr<const Inflow> inflow;  // null: all of it is there
     size_t offset = 0;
     bool announced = false;

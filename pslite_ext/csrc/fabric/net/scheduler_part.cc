@@ -130,10 +130,13 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
   }
   const std::vector<HostLink> links = Links(now_s);
   const bool chain = by_packets_ && distributors_ > 0;
-  const Tree tree{wanted.bytes,
-                  chain ? ModelChain(hosts, links, askers, wanted.bytes)
-                        : ModelTree(hosts, links, askers, wanted.bytes, distributors_),
-                  chain};
+  Tree tree{wanted.bytes,
+            chain ? ModelChain(hosts, links, askers, wanted.bytes)
+                  : ModelTree(hosts, links, askers, wanted.bytes, distributors_),
+            chain};
+  const Leaving leaving = LeavingOf(hosts, links, tree.edges, wanted.bytes);
+  tree.share = leaving.share;
+  tree.takes_s = leaving.takes_s;
   if (chronicle_) chronicle_->Grew(tree, now_s);
   outbox_->Post(peer, tree);
   return Status::Ok();

@@ -110,3 +110,18 @@ TEST(a_chain_leads_through_fast_hosts_first) {
     CHECK_EQ(edge.from, kServerNode);
   }
 }
+
+TEST(what_leaves_the_server_takes_a_share_of_its_way_out) {
+  FleetHosts hosts;
+  const std::vector<HostLink> links{Link(1e8, 1e8), Link(2e7, 1e8), Link(2e8, 1e6)};
+  hosts.workers = {0, 1, 2};
+  const auto leaving = [&](const std::vector<Edge>& tree) {
+    return LeavingOf(hosts, links, tree, kBytes);
+  };
+  CHECK_EQ(leaving({{kServerNode, 0}}).share, 0.0);  // it leaves nothing
+  CHECK_EQ(leaving({{kServerNode, 1}, {1, 2}}).share, 0.2);
+  CHECK_EQ(leaving({{kServerNode, 1}, {1, 2}}).takes_s, 0.4);
+  CHECK_EQ(leaving({{kServerNode, 2}, {2, 1}}).share, 1.0);
+  CHECK_EQ(leaving({{kServerNode, 2}, {2, 1}}).takes_s, 0.08);
+  CHECK_EQ(leaving({{kServerNode, 2}, {kServerNode, 1}}).takes_s, 0.4);
+}

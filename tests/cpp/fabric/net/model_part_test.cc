@@ -56,13 +56,13 @@ TEST(updates_are_applied_in_the_order_planned) {
            "{\"version\": 2, \"worker\": 1, \"number\": 1, \"computed_from\": 0}]");
 }
 
-TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
+TEST(one_gets_the_model_straight_and_more_down_a_tree_when_the_way_is_free) {
   Fixture server;
   const auto letters = [&server](int peer) { return server.outbox.To(peer); };
   for (int worker = 0; worker < 8; ++worker) {
     server.Hear(PeerOf(worker), GetLetter{{0, 0, 10 + worker}});
   }
-  // Three are on their way; the others wait.
+  // One is on its way; the others wait.
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
   CHECK_TRUE(letters(kSchedulerPeer).empty());
   server.Expect({{1, {0, 1}, 0}});
@@ -71,11 +71,11 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));
   const Tree asked = server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree;
   CHECK_EQ(asked.bytes, 24);
-  CHECK_EQ(asked.edges.size(), 5);
-  server.Sent(PeerOf(1));  // it does not ask twice
+  CHECK_EQ(asked.edges.size(), 7);
+  server.Hear(PeerOf(0), GetLetter{{0, 0, 20}});  // it does not ask twice
   CHECK_TRUE(letters(kSchedulerPeer).empty());
   Tree tree;
-  tree.edges = {{kServerNode, 4}, {4, 3}, {4, 5}, {kServerNode, 6}, {6, 7}};
+  tree.edges = {{kServerNode, 4}, {4, 3}, {4, 5}, {kServerNode, 6}, {6, 7}, {7, 1}, {1, 2}, {2, 0}};
   server.Hear(kSchedulerPeer, tree);
   CHECK_TRUE(server.Sent(PeerOf(4)) == Vector(6, 3));
   const auto said = server.outbox.OneTo<ModelLetter>(PeerOf(4));
@@ -86,12 +86,40 @@ TEST(few_get_the_model_straight_and_many_down_a_tree_when_the_link_is_free) {
   CHECK_TRUE(server.Sent(PeerOf(3)).empty());
   // Who is to pass it on has died: the others wait for another tree.
   server.part.Gone(PeerOf(4), 0);
-  server.Sent(PeerOf(2));
-  server.Sent(PeerOf(6));
   CHECK_EQ(server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree.edges.size(), 2);
   server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 3}, {3, 5}}});
   CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 3));
   for (const int worker : {5, 7}) CHECK_TRUE(server.Sent(PeerOf(worker)).empty());
+}
+
+TEST(others_wait_while_the_way_out_is_full_but_not_for_one_who_has_stopped) {
+  Fixture server;
+  const auto ask = [&server](std::vector<int> workers) {
+    for (const int worker : workers) server.Hear(PeerOf(worker), GetLetter{{0, 0, 10 + worker}});
+  };
+  const auto asks_for = [&server] {
+    return server.outbox.OneTo<AskingLetter>(kSchedulerPeer).tree.edges.size();
+  };
+  const auto waits = [&server] { return server.outbox.To(kSchedulerPeer).empty(); };
+  ask({0, 1, 2});  // the first one's takes all of it, for all that is known
+  CHECK_TRUE(waits());
+  CHECK_EQ(server.part.WakeAt(PeerOf(5), 0), 0.1);
+  server.part.Turn(0.1);
+  CHECK_EQ(asks_for(), 2);
+  Tree tree{24, {{kServerNode, 1}, {1, 2}}, true, 0.5, 3};
+  server.Hear(kSchedulerPeer, tree);
+  ask({3, 4});
+  CHECK_TRUE(waits());  // both together take more than there is
+  CHECK_FALSE(server.Sent(PeerOf(0)).empty());
+  CHECK_EQ(asks_for(), 2);  // there is room beside a slow one
+  tree.edges = {{kServerNode, 3}, {3, 4}};
+  server.Hear(kSchedulerPeer, tree);
+  ask({5, 6});
+  server.part.Turn(6);
+  CHECK_TRUE(waits());
+  CHECK_EQ(server.part.WakeAt(PeerOf(5), 6), 6.1);
+  server.part.Gone(PeerOf(3), 6);
+  CHECK_EQ(asks_for(), 3);  // who was to get it by way of that one, too
 }
 
 TEST(before_anything_is_answered_everybody_is_waited_for_a_little) {
@@ -170,7 +198,7 @@ TEST(workers_of_a_host_get_the_model_together) {
 TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
   Fixture server;
   for (int worker = 0; worker < 6; ++worker) server.Hear(PeerOf(worker), GetLetter());
-  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));  // the last three are to get a tree
+  CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));  // the others are to get a tree
   server.Hear(PeerOf(4), GetLetter{{0, 9, 0}});
   server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 3}, {kServerNode, 4}}});
   CHECK_TRUE(server.Sent(PeerOf(3)) == Vector(6, 1));
@@ -273,7 +301,10 @@ TEST(what_makes_no_sense_is_refused) {
   CHECK_TRUE(refused(PeerOf(0), Updates(1, {1}), two));  // one update is one sum
   CHECK_TRUE(refused(PeerOf(0), MakeOrder(Order::kExpect, kServerNode), {}));
   CHECK_TRUE(refused(kReplicaPeer, GetLetter(), {}));
-  for (int i = 0; i < 4; ++i) server.Hear(PeerOf(0), GetLetter());  // answered, and not sent yet
+  for (int i = 0; i < 4; ++i) {  // answered, and not sent yet
+    server.Hear(PeerOf(0), GetLetter());
+    server.part.Turn(i + 1);
+  }
   CHECK_TRUE(refused(PeerOf(0), GetLetter(), {}));
   Fixture replica(Role::kReplica, 0);
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, ModelLetter(), {}, 0));

@@ -56,8 +56,8 @@ TEST(one_model_after_another_and_what_each_was) {
 TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
   Recorder outbox;
   ModelSender sender(16, &outbox);
-  for (const int peer : {9, 3, 7, 5, 4, 8}) sender.Send(peer, {}, {Of(1, 8), nullptr});
-  CHECK_EQ(sender.peers(), 6);
+  for (const int peer : {9, 3, 7, 5, 4, 8}) sender.Send(peer, {}, {Of(1, 8), nullptr}, 0.125);
+  CHECK_EQ(sender.share(), 0.75);
   const auto next = [&sender] {
     std::vector<int> peers;
     for (int peer = 0; peer < 10; ++peer) {
@@ -73,6 +73,7 @@ TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
   };
   CHECK_FALSE(take(4));
   CHECK_TRUE(take(7) && take(7));  // all of it
+  CHECK_EQ(sender.share(), 0.625);
   CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 9}));
   sender.Gone(9);
   CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 8}));
