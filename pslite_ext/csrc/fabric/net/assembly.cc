@@ -5,9 +5,13 @@ namespace mercury::fabric {
 Landing Assembly::Into(size_t server, const ModelLetter& letter) {
   const Key key = KeyOf(letter);
   for (auto it = coming_.begin(); it != coming_.end();) {
-    const bool over = it->first < key || it->second->broken();
+    const bool over = it->second->broken();
     if (over) it->second->aborted = true;
     it = over ? coming_.erase(it) : std::next(it);
+  }
+  if (coming_.size() >= kTransfersMost && coming_.count(key) == 0) {
+    coming_.begin()->second->aborted = true;
+    coming_.erase(coming_.begin());
   }
   std::shared_ptr<Inflow>& model = coming_[key];
   const bool again = model != nullptr &&

@@ -2,11 +2,14 @@
 // of them are received, and an inflow that has what is there of all.
 //
 //   the first stripe is announced --> coming --the last one is whole--> taken
-//                                       \--one is broken, or a newer one begins--> let go of, and
-//                                                        broken for whoever passes it on
+//                                       \--one is broken--> let go of, and broken for whoever
+//                                                           passes it on
+//
+// An older one that nobody here waits for any more comes to its end, too: others may, to whom it is
+// passed on.
 //
 // Thread-safety: none; the lane owns it. Invariants: a model is of stripes of one version, for one
-// wish; it is given once.
+// wish; it is given once; no more than `kTransfersMost` come at once.
 #pragma once
 
 #include <cstdint>

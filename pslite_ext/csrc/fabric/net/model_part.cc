@@ -68,7 +68,11 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   };
   const Status status = Match(
       letter,
-      [&](const Order& order) { return scheduler ? daemon_.Obey(order, &steps) : refuse(); },
+      [&](const Order& order) {
+        if (!scheduler) return refuse();
+        if (order.kind == Order::kTakeOver) assembly_.Clear();
+        return daemon_.Obey(order, &steps);
+      },
       [&](const UpdatesLetter& its) {
         return worker ? TakeGroup(its, haul.cargo, &steps) : refuse();
       },
@@ -136,12 +140,12 @@ Status ModelPart::TakeGroup(const UpdatesLetter& its, const Cargo& cargo, ModelS
 // The server's, as a whole, for its replica; or worker 0's, before the job begins.
 Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo,
                             ModelSteps* steps) {
-  const bool replica = options_.role == Role::kReplica;
+  const bool replica = options_.role == Role::kReplica && !options_.follows();
   const bool first = peer == PeerOf(0) && !has_model_;
+  if (replica && is_server() && IsServerNode(NodeOf(peer))) return Status::Ok();  // of before
   if (!first && !(replica && peer == kServerPeer)) {
     return Status::Corrupt("a model from one who has none to give");
   }
-  if (!first && is_server()) return Status::Ok();  // said before this one took over
   if (cargo.sum == nullptr || (has_step() && !first) != (cargo.step != nullptr)) {
     return Status::Corrupt("a model that is not there, or whose last step is missing");
   }
@@ -176,7 +180,8 @@ void ModelPart::Turn(double now_s) {
   }
   if (now_s >= leaves_until_s_) {
     leaves_until_s_ = kNever;
-    overdue_ = over = true;
+    sender_.CountNoMore();
+    over = true;
   }
   if (over) Answer(now_s);
 }
@@ -211,7 +216,7 @@ double ModelPart::Gathers_s(size_t ready) const {
 
 // Whoever waits gets it when the server's way out is not full; many, down a tree.
 void ModelPart::Answer(double now_s) {
-  if (deposed_ || tree_asked_ || (sender_.share() >= kWayFull && !overdue_)) return;
+  if (deposed_ || tree_asked_ || sender_.share() >= kWayFull) return;
   std::vector<int> ready = askers_.Ready(granted_);
   if (ready.empty()) return;
   const double gathers_s = gathered_ ? 0 : Gathers_s(ready.size());
@@ -234,7 +239,6 @@ void ModelPart::Serve(const Tree& tree, double now_s) {
   std::vector<Grant> grants = askers_.Take(tree.edges, granted_);
   const double share = tree.share / static_cast<double>(grants.size());
   leaves_until_s_ = now_s + kPatience * tree.takes_s + kPatienceLeast_s;
-  overdue_ = false;
   for (Grant& grant : grants) {
     ModelLetter letter;
     letter.version = version();
@@ -297,7 +301,7 @@ void ModelPart::Carry(const ModelSteps& steps) {
       case ModelStep::kTell: {
         News news = step.news;
         const bool weighs = news.kind == News::kReplicaApplied || news.kind == News::kCaughtUp;
-        if (weighs) news.history_norm = StepNorm();
+        if (weighs && !options_.follows()) news.history_norm = StepNorm();
         if (!options_.follows()) {
           outbox_->Post(kSchedulerPeer, std::move(news));
         } else if (news.kind == News::kReplicaHas) {
@@ -312,7 +316,7 @@ void ModelPart::Carry(const ModelSteps& steps) {
       case ModelStep::kSendModel: {
         const ModelLetter letter{0, false, version(), step.place, progress_, 0, {}};
         TellFollowers(StripeLetter{kReplicaNode, letter});
-        sender_.Send(kReplicaPeer, letter, {model_, step_, nullptr, options_.stripe()});
+        sender_.Send(kReplicaPeer, letter, {model_, step_, nullptr, options_.stripe()}, 0);
         break;
       }
     }

@@ -155,7 +155,6 @@ class ModelPart : public Part {
   bool gathered_ = false;            // that time has passed
   bool first_ = true;                // nobody has been answered
   double leaves_until_s_ = kNever;   // what was served last, or it is not waited for any longer
-  bool overdue_ = false;             // that time has passed
   std::vector<int64_t> progress_;    // so many updates of each worker are in the model
   std::set<int> gone_;               // workers
   std::map<int, double> asks_by_s_;  // of workers whose updates were just applied

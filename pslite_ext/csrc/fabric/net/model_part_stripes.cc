@@ -34,12 +34,14 @@ Status ModelPart::SendStripe(const StripeLetter& its) {
 void ModelPart::Depose() {
   deposed_ = true;
   memory_.clear();
+  sender_.Abandon();
+  assembly_.Clear();
 }
 
 // A replica's whole model, or in the end that of the first of several servers.
 bool ModelPart::Assembles(int peer, const Letter& letter) const {
-  const bool gathers = options_.role == Role::kReplica ? !options_.follows() : options_.leads();
-  return options_.servers > 1 && gathers && IsServerNode(NodeOf(peer)) &&
+  const bool replica = options_.role == Role::kReplica && !options_.follows() && !is_server();
+  return options_.servers > 1 && (replica || options_.leads()) && IsServerNode(NodeOf(peer)) &&
          std::holds_alternative<ModelLetter>(letter);
 }
 

@@ -46,6 +46,20 @@ double ModelSender::share() const {
   return share;
 }
 
+void ModelSender::CountNoMore() {
+  for (Queue& queue : queues_) {
+    for (Sending& sending : queue.models) sending.share = 0;
+  }
+}
+
+void ModelSender::Abandon() {
+  for (const Queue& queue : queues_) {
+    const Sending& first = queue.models.front();
+    if (first.announced) outbox_->Post(queue.peer, AbortedLetter{first.letter.number});
+  }
+  queues_.clear();
+}
+
 bool ModelSender::IsNext(int peer) const {
   const auto end =
       queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, queues_.size()));

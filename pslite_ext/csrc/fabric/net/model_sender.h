@@ -34,6 +34,8 @@ class ModelSender {
   void PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow);
   size_t waiting(int peer) const;
   double share() const;  // of the way out, that all take which have not left
+  void CountNoMore();    // those that are on their way now
+  void Abandon();        // all of them
   bool IsNext(int peer) const;
   // As Part's.
   bool Next(int peer, double now_s, OutPacket* out);

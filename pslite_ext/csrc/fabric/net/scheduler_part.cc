@@ -192,6 +192,14 @@ Status SchedulerPart::Complain(int peer, int about, double now_s) {
   return Status::Ok();
 }
 
+// Servers that follow say nothing to each other, and nothing is awaited of those that were servers.
+bool SchedulerPart::Needed(std::pair<int, int> link) const {
+  const auto [a, b] = link;
+  const bool server[] = {IsServerNode(NodeOf(a)), IsServerNode(NodeOf(b))};
+  if (servers_lost_) return !server[0] && !server[1];
+  return !server[0] || !server[1] || a == kServerPeer || b == kServerPeer;
+}
+
 int SchedulerPart::LessNeeded(std::pair<int, int> link, int named) const {
   const auto [a, b] = link;
   const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
@@ -214,7 +222,9 @@ void SchedulerPart::CutOff(double now_s) {
       it = is_over(it->first) ? complaints_.erase(it) : std::next(it);
     }
   };
-  drop([this](std::pair<int, int> link) { return !Alive(link.first) || !Alive(link.second); });
+  drop([this](std::pair<int, int> link) {
+    return !Alive(link.first) || !Alive(link.second) || !Needed(link);
+  });
   for (;;) {
     const auto due = std::find_if(complaints_.begin(), complaints_.end(),
                                   [now_s](const auto& its) { return now_s >= its.second.due_s; });

@@ -82,6 +82,7 @@ class SchedulerPart : public Part {
   Status Measure(int node, const Carriage& run, double now_s);
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
+  bool Needed(std::pair<int, int> link) const;
   int LessNeeded(std::pair<int, int> link, int named) const;
   void CutOff(double now_s);
 

@@ -38,6 +38,10 @@ std::optional<size_t> WorkerPart::StripedServer(int peer) const {
   return static_cast<size_t>(found - servers_.begin());
 }
 
+bool WorkerPart::WasServer(int peer) const {
+  return IsServerNode(NodeOf(peer)) && servers_.size() == 1 && peer != servers_[0];
+}
+
 bool WorkerPart::Vanishes(const Legs& legs) const {
   return std::any_of(legs.begin(), legs.end(), [this](const Leg& leg) {
     return leg.peer != self_ && !outbox_->Linked(leg.peer);
@@ -126,9 +130,7 @@ Status WorkerPart::Follow(int server) {
 // once all are there.
 Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
   if (came.sum == nullptr) return Status::Corrupt("a model of which nothing came");
-  if (IsServerNode(NodeOf(peer)) && servers_.size() == 1 && peer != servers_[0]) {
-    return Status::Ok();  // of those that were the servers before
-  }
+  if (WasServer(peer)) return Status::Ok();
   const Cargo cargo = StripedServer(peer) ? assembly_.Take(its) : came;
   if (cargo.sum == nullptr) return Status::Ok();
   for (const Onward& next : its.onward) {
@@ -169,6 +171,7 @@ void WorkerPart::Coming(int peer, const Letter& letter,
   if (const auto* updates = std::get_if<UpdatesLetter>(&letter)) {
     if (updates->chained) passing_.Comes(updates->goal, updates->places, inflow);
   } else if (const auto* model = std::get_if<ModelLetter>(&letter)) {
+    if (WasServer(peer)) return;  // its stripe would be taken for a model
     const auto server = StripedServer(peer);
     const auto whole = server ? assembly_.Comes(*server, *model, inflow) : inflow;
     if (!model->by_packets || whole == nullptr) return;

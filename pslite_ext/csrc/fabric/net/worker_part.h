@@ -83,6 +83,7 @@ class WorkerPart : public Part {
   Legs LegsOf(int64_t number, const Hop& hop) const;
   // The number of the server that `peer` is, if models come from several.
   std::optional<size_t> StripedServer(int peer) const;
+  bool WasServer(int peer) const;  // before the replica took over
   bool Vanishes(const Legs& legs) const;
   size_t There(int64_t number, const Cargo& cargo) const;
   bool HasMore(int64_t number, const Hop& hop, const Leg& leg) const;

@@ -59,7 +59,7 @@ TEST(stripes_become_one_model_of_which_the_beginning_is_there_first) {
   CHECK_TRUE(assembly.Take(letter).sum == nullptr);  // it was given
 }
 
-TEST(a_newer_model_and_one_that_is_sent_again_are_others) {
+TEST(an_older_model_comes_to_its_end_and_one_that_is_sent_again_is_another) {
   Assembly assembly(kElements, kServers, {});
   const auto begin = [&](size_t server, const ModelLetter& letter) {
     const Landing landing = assembly.Into(server, letter);
@@ -71,11 +71,32 @@ TEST(a_newer_model_and_one_that_is_sent_again_are_others) {
   CHECK_TRUE(again != nullptr && again != one);
   CHECK_TRUE(one->broken() && !again->broken());  // nobody waits for the rest of it
   const auto newer = begin(0, Letter(5, 7));
-  CHECK_TRUE(newer != nullptr && again->broken());
-  CHECK_TRUE(assembly.Take(Letter(4, 7)).sum == nullptr);
+  CHECK_TRUE(newer != nullptr && !again->broken());  // others may wait for it, to whom it goes on
+  const ModelLetter letter = Letter(4, 7);
+  for (size_t server = 0; server < kServers; ++server) {
+    const Stripe stripe{server, kServers, kElements};
+    const Landing landing{std::const_pointer_cast<Vector>(again->sum), nullptr, stripe};
+    if (server != 0) {
+      CHECK_TRUE(assembly.Into(server, letter).sum == again->sum);
+    }
+    assembly.Comes(server, letter, Come(landing, stripe.elements(), 1));
+  }
+  CHECK_TRUE(*assembly.Take(letter).sum == Vector(kElements, 1));
+  CHECK_FALSE(newer->broken());
   assembly.Clear();
   CHECK_TRUE(newer->broken());
   CHECK_TRUE(assembly.Take(Letter(5, 7)).sum == nullptr);
+}
+
+TEST(no_more_than_so_many_models_come_at_once) {
+  Assembly assembly(kElements, kServers, {});
+  std::vector<std::shared_ptr<const Inflow>> begun;
+  for (int64_t wish = 100; begun.size() <= kTransfersMost; --wish) {
+    const Landing landing = assembly.Into(0, Letter(wish, 1));
+    begun.push_back(assembly.Comes(0, Letter(wish, 1), Come(landing, 1, 0)));
+  }
+  const auto broken = [](const auto& its) { return its->broken(); };
+  CHECK_EQ(std::count_if(begun.begin(), begun.end(), broken), 1);
 }
 
 TEST(a_model_is_broken_if_one_of_its_stripes_is) {

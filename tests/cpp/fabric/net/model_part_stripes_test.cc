@@ -94,6 +94,20 @@ struct Servers {
 
 }  // namespace
 
+TEST(who_is_a_server_no_more_breaks_off_what_it_sends) {
+  Servers servers;
+  servers.first.Hear(PeerOf(0), GetLetter{{0, 0, 1}});
+  servers.Talk();
+  for (Node* each : {&servers.first, &servers.second}) {
+    mercury::OutPacket packet;
+    CHECK_FALSE(each->part.Next(PeerOf(0), 0, &packet));  // a letter goes first
+    const int64_t number = each->outbox.OneTo<ModelLetter>(PeerOf(0)).number;
+    each->Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
+    CHECK_EQ(each->outbox.OneTo<AbortedLetter>(PeerOf(0)).number, number);
+    CHECK_TRUE(each->Sent(PeerOf(0)).empty());
+  }
+}
+
 TEST(an_update_is_applied_once_it_is_at_all_servers) {
   Servers servers;
   CHECK_TRUE(servers.first.part.model() == (Vector{0, 1, 2, 6}));

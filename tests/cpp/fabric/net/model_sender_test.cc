@@ -53,6 +53,25 @@ TEST(one_model_after_another_and_what_each_was) {
   CHECK_FALSE(next(4));
 }
 
+TEST(what_is_abandoned_is_said_to_be_if_it_had_begun) {
+  Recorder outbox;
+  ModelSender sender(16, &outbox);
+  OutPacket packet;
+  for (const int peer : {3, 4}) sender.Send(peer, {}, {Of(1, 5), nullptr}, 0.5);
+  sender.Send(3, {}, {Of(2, 5), nullptr}, 0.5);
+  CHECK_TRUE(NextOf(&sender, &outbox, 3, 0, &packet));
+  const int64_t number = outbox.OneTo<ModelLetter>(3).number;
+  CHECK_EQ(sender.share(), 1.5);
+  sender.CountNoMore();
+  CHECK_EQ(sender.share(), 0);
+  sender.Abandon();
+  CHECK_EQ(outbox.OneTo<AbortedLetter>(3).number, number);
+  for (const int peer : {3, 4}) {
+    CHECK_FALSE(NextOf(&sender, &outbox, peer, 0, &packet));
+    CHECK_TRUE(outbox.To(peer).empty());
+  }
+}
+
 TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
   Recorder outbox;
   ModelSender sender(16, &outbox);

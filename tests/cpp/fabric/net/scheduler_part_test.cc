@@ -171,6 +171,27 @@ TEST(of_two_that_complain_about_each_other_one_goes) {
   CHECK_TRUE(scheduler.TakeCutOff().empty());
 }
 
+TEST(nobody_goes_for_a_link_that_nobody_needs) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(true);
+  for (const int server : {1, 2}) seats.push_back({ServerNode(server), "h3", 1});
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  const auto complain = [&](int about_s_peer, int node, double at_s) {
+    CHECK_OK(scheduler.Hear(about_s_peer, UnreachableLetter{node}, {}, at_s));
+  };
+  complain(PeerOf(ServerNode(1)), ServerNode(2), 0);  // both follow
+  complain(PeerOf(ServerNode(2)), kServerNode, 0);
+  scheduler.Turn(kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(ServerNode(2))});
+  // The replica takes over: what was complained about before, and is later, of servers, is nothing.
+  complain(PeerOf(0), kServerNode, 10);
+  scheduler.Gone(PeerOf(ServerNode(2)), 10);
+  complain(PeerOf(1), ServerNode(1), 10);
+  complain(PeerOf(1), 0, 10);
+  scheduler.Turn(10 + kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(0)});
+}
+
 TEST(whom_nobody_can_reach_goes_alone) {
   Recorder outbox;
   std::vector<Seat> seats = Seats(true);

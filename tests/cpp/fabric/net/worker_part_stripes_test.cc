@@ -90,8 +90,17 @@ TEST(a_model_of_several_servers_is_got_once_all_stripes_are_there) {
   job.Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
   job.worker.Get({0, 0, 0});
   CHECK_TRUE(job.worker.Land(kServerPeer, Model(7, 2)).sum == nullptr);
-  job.Hear(kServerPeer, Model(7, 2), Of(Vector(5, 9)));
+  ModelLetter late = Model(7, 2);
+  late.by_packets = true;
+  late.onward = {{0, 4, 78}};
+  auto inflow = std::make_shared<Inflow>();
+  inflow->sum = std::make_shared<Vector>(5, 9.0F);
+  inflow->elements = 5;
+  inflow->bytes = 20;
+  job.worker.Coming(kServerPeer, late, inflow);
+  job.Hear(kServerPeer, late, Of(Vector(5, 9)));
   CHECK_EQ(job.got.size(), 1);
+  CHECK_TRUE(job.Sent(PeerOf(4)).empty());  // a stripe is no model for anybody
   job.Hear(kReplicaPeer, Model(8, 2), Of(Vector(10, 9)));
   CHECK_EQ(job.got.size(), 2);
 }
