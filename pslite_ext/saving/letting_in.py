@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from pslite_ext import _core
-from pslite_ext.errors import PeerLostError
+from pslite_ext.errors import InternalError, PeerLostError
 from pslite_ext.saving.exchange import key_of, memory
 
 PIECE_BYTES = 8 << 20  # all pieces but the last
@@ -232,7 +232,11 @@ def give(newcomer: Newcomer, words: dict[str, Any], parts: Iterator[Callable[[An
         if not _core.wait_admission(newcomer, "has", within_s):
             _core.do_without(newcomer, f"it has not loaded in {within_s:.0f} s what it was given")
             _core.wait_admission(newcomer, "has")  # it is gone, unless it has just then
-        _core.let_in(newcomer)
+        try:
+            _core.let_in(newcomer)
+        except InternalError as error:  # a sum has copies of who had its place before
+            _core.do_without(newcomer, f"{error}; start it again")
+            _core.wait_admission(newcomer, "in")  # raises what has become of it
         _core.say_admission(newcomer, "in")
         _core.wait_admission(newcomer, "in")
     except PeerLostError:

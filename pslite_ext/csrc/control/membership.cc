@@ -166,8 +166,8 @@ Actions SchedulerMembership::Ended(const Exit& exit) {
   const auto member = std::find_if(members_.begin(), members_.end(), [&exit](const Member& m) {
     return m.role == exit.role && m.rank_hint == exit.rank_hint;
   });
-  const bool may_go_on = roster_.elastic() && state_ == State::kRunning;
-  if (!may_go_on || member == members_.end()) return Fail(StatusOf(exit, ""));
+  if (!roster_.elastic() || state_ != State::kRunning) return Fail(StatusOf(exit, ""));
+  if (member == members_.end()) return {};  // another has had its place since
   return Lose({member->id}, StatusOf(exit, ""));
 }
 
@@ -345,6 +345,7 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
                     .By({Blame::kNamed, node}));
   }
   roster_.Leave(node);
+  at_barrier_.erase(node);
   Actions actions{{Action::kDeparted, node, "", {}}};
   for (Action& action : CheckOver()) actions.push_back(std::move(action));
   return actions;
@@ -438,9 +439,8 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
     const Status why = Status::PeerLost("it fell silent").By({Blame::kLost, Losses(silent)});
     for (Action& action : Lose(silent, why)) actions.push_back(std::move(action));
   }
-  if (state_ == State::kRunning) {
-    for (Action& action : TakeThoseTooSoon(now_ms)) actions.push_back(std::move(action));
-  }
+  if (state_ != State::kRunning) return actions;
+  for (Action& action : TakeThoseTooSoon(now_ms)) actions.push_back(std::move(action));
   if (state_ != State::kRunning || now_ms < next_heartbeat_ms_) return actions;
   next_heartbeat_ms_ = now_ms + times_.heartbeat_interval_ms;
   actions.push_back({Action::kHeartbeat, -1, "", {}});

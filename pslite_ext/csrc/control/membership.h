@@ -58,8 +58,8 @@ struct MembershipTimes {
   }
   // What is heard of a node sooner than this may have been on its way before it died.
   int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
-  // A node gives up the start a little later than the scheduler, which can say who is missing.
-  int64_t node_start_timeout_ms() const { return start_timeout_ms + 800; }
+  // A node gives up the start later than the scheduler, which can say who is missing.
+  int64_t node_start_timeout_ms() const { return start_timeout_ms + 5000; }
   // How long another may take the place of a node that was lost before the job has begun.
   int64_t replacement_ms() const { return heartbeat_timeout_ms; }
   // How long a node whose connection broke may stay silent.

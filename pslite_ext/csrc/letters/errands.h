@@ -76,6 +76,7 @@ class Errands {
   const Send send_;
   const Report report_;
   uint64_t next_ = 1;
+  int64_t ticked_us_ = 0;               // last
   std::vector<Claim> said_;             // and decided, if servers may go
   std::map<uint64_t, Errand> open_;     // by ticket
   std::map<uint64_t, Question> asked_;  // the same

@@ -366,8 +366,15 @@ void ClassicWorker::WatchForStalls() {
   const auto turn =
       std::chrono::microseconds(std::min(options_.stall.FirstQuestion(0) / 4, kTurnUs));
   std::unique_lock<std::mutex> lock(mutex_);
+  int64_t ticked_us = NowUs();
   while (!leaves_.wait_for(lock, turn, [this] { return leaving_ || !failure_.ok(); })) {
     const int64_t now_us = NowUs();
+    const int64_t pause_us = OwnPause_us(std::exchange(ticked_us, now_us), now_us);
+    for (const auto& pending : pending_) {
+      if (pending == nullptr) continue;
+      pending->moved_us = std::min(pending->moved_us + pause_us, now_us);
+      pending->ask_at_us += pause_us;
+    }
     errands_.Tick(now_us);
     AskAboutLongest(now_us);
   }

@@ -191,6 +191,7 @@ class WorkerStreams : public Endpoint {
   ProphetNotes notes_;
   Status failure_;
   uint64_t next_portion_ = 1;
+  int64_t ticked_us_ = 0;                                                 // last
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<Stream>> tensors_;  // by key, and rows
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<LinkState>> links_;

@@ -34,12 +34,11 @@ Status WorkerStreams::TakeRounds(const std::string& text) {
   const std::lock_guard<std::mutex> lock(mutex_);
   rounds_ = std::move(rounds);
   for (auto& [name, stream] : tensors_) {
-    const auto found = rounds_.find(name);
-    if (found == rounds_.end()) continue;
-    stream->round = found->second;
-    for (ServerStream& part : stream->parts) {  // of an earlier round
+    for (ServerStream& part : stream->parts) {  // of an earlier round, or of what it was given
       std::fill(part.kept.begin(), part.kept.end(), KeptSum());
     }
+    const auto found = rounds_.find(name);
+    if (found != rounds_.end()) stream->round = found->second;
   }
   return Status::Ok();
 }

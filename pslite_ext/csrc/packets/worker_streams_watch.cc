@@ -55,6 +55,12 @@ void WorkerStreams::Describe(int server, LinkFigures* figures) const {
 
 void WorkerStreams::Tick(int64_t now_us) {
   const Turn turn(this);
+  if (const int64_t pause_us = OwnPause_us(std::exchange(ticked_us_, now_us), now_us)) {
+    for (auto& [start, tensor] : active_) {
+      tensor->moved_us = std::min(tensor->moved_us + pause_us, now_us);
+      tensor->ask_at_us += pause_us;
+    }
+  }
   for (size_t s = 0; s < servers_.size(); ++s) {
     const std::string notice = servers_[s]->policy->TakeNotice();
     if (!notice.empty()) report_(PeerName(static_cast<int>(s)) + ": " + notice);
@@ -140,7 +146,8 @@ void WorkerStreams::SayWhomItWaitsFor(const Stream& tensor, int peer, const std:
   const Hosts& hosts = options_.hosts;
   const bool others = (hosts.Leads(first) || hosts.Follows(first)) &&
                       hosts.LeaderOf(first) != hosts.LeaderOf(options_.rank);
-  if (options_.stall.Over(tensor.moved_us + (others ? options_.stall.end_us : 0), now_us)) {
+  const int64_t moved_us = tensor.moved_us + OwnPause_us(ticked_us_, now_us);
+  if (options_.stall.Over(moved_us + (others ? options_.stall.end_us : 0), now_us)) {
     options_.stalled(first, line);
   }
 }

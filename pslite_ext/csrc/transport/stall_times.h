@@ -31,6 +31,13 @@ struct StallTimes {
   }
 };
 
+// How long this process itself has not run (it was stopped, or its machine stood still), if it was
+// here at `last_us` (0: never) and comes about once a second. Nobody else is to blame for that.
+inline int64_t OwnPause_us(int64_t last_us, int64_t now_us) {
+  constexpr int64_t kUsual_us = 2000000;
+  return last_us != 0 && now_us - last_us > kUsual_us ? now_us - last_us : 0;
+}
+
 // Ends the job: `worker` is the first of those that have not done their part.
 using Stalled = std::function<void(int worker, const std::string& text)>;
 

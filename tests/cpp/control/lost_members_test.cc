@@ -44,6 +44,13 @@ TEST(whoever_a_launcher_saw_end_is_lost_at_once) {
                   "MERCURY_MIN_WORKERS=2"));
 }
 
+TEST(whoever_ends_late_whose_place_another_has_is_nobody_s_loss) {
+  SchedulerMembership s = Elastic(3, 1);
+  s.Ended({Role::kWorker, 1, "was killed by signal 9", true});
+  CHECK_TRUE(s.Ended({Role::kWorker, 7, "ended with exit code 255", true}).empty());
+  CHECK_TRUE(s.running());
+}
+
 TEST(the_silent_are_lost_together) {
   SchedulerMembership s = Elastic(4, 2);
   std::set<int> lost;

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from pslite_ext.errors import InternalError, PeerLostError
 from pslite_ext.saving import letting_in
-from pslite_ext.saving.letting_in import Given, Pieces, Taken
+from pslite_ext.saving.letting_in import Given, Newcomer, Pieces, Taken
 
 PIECE = 64
 NEWCOMER = (3, 1)
@@ -122,6 +123,34 @@ def test_all_of_it_and_nothing_left(servers: Servers, size: int, count: int) -> 
     assert [file.read() for file in taken] == [part for part in parts if part]
     assert not servers.values
     assert servers.released == servers.asked
+
+
+def test_one_that_may_not_be_let_in_is_lost_alone(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a sum still has copies of who had its place before."""
+    done_without: list[str] = []
+
+    def refuse(_newcomer: Newcomer) -> None:
+        raise InternalError("sums have copies of who was there before")
+
+    def wait(_newcomer: Newcomer, _what: str, _within_s: float = 0.0) -> bool:
+        if done_without:
+            raise PeerLostError("it is gone")
+        return True
+
+    calls: dict[str, Any] = {
+        "say_admission": lambda *_: None,
+        "wait_admission": wait,
+        "standing": lambda: "",
+        "let_in": refuse,
+        "do_without": lambda _newcomer, why: done_without.append(why),
+        "check": lambda: None,
+    }
+    for name, call in calls.items():
+        monkeypatch.setattr(servers, name, call, raising=False)
+    assert not letting_in.give(NEWCOMER, {"steps": 1}, iter(()))
+    assert done_without == ["sums have copies of who was there before; start it again"]
 
 
 def test_a_part_is_a_file(servers: Servers) -> None:
