@@ -60,7 +60,7 @@ def claim_alike(subject: int, said: Sequence[str]) -> None:
     except InvalidArgumentError as error:
         raise InvalidArgumentError(
             "all workers' optimizers must have the same options and state, and load the same "
-            f"checkpoint: {error}"
+            f"checkpoint, and all must make the same steps: {error}"
         ) from None
 
 
@@ -179,11 +179,12 @@ class Agreement:
         """The model or the optimizer has loaded a checkpoint, here."""
         self._has_loaded = True
 
-    def begin(self, idle: set[ParameterEntry], took_s: float, waited_s: float) -> None:
-        """At the end of a backward, which these entries had no gradient in."""
+    def begin(self, idle: set[ParameterEntry], made: str, took_s: float, waited_s: float) -> None:
+        """At the end of a backward, which these entries had no gradient in. `made`: how much has
+        been done so far."""
         self.wait()
         groups = self._optimizer.param_groups
-        self._said = [*options_of(groups, self._backwards % len(groups)), self._loaded()]
+        self._said = [*options_of(groups, self._backwards % len(groups)), self._loaded(), made]
         self._backwards += 1
         had = (
             [int(entry not in idle) for entry in self._places] if idle else [1] * len(self._places)

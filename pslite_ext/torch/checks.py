@@ -71,8 +71,34 @@ def check_pair(model: Any, optimizer: Any, by: str) -> dict[Any, str]:
         if parameter.device.type not in KINDS:
             allowed = " or ".join(KINDS)
             _refuse(by, f"parameter '{name}' is on {parameter.device}: it must be on {allowed}")
-    check_parameters([p for group in optimizer.param_groups for p in group["params"]], names, by)
+    given = [p for group in optimizer.param_groups for p in group["params"]]
+    check_parameters(given, names, by)
+    _check_memory(given, names, by)
     return names
+
+
+def _check_memory(parameters: Iterable[Any], names: dict[Any, str], by: str) -> None:
+    """No two share some: it would have one's update and lack the other's."""
+    places = sorted(
+        (str(p.device), p.data_ptr(), p.data_ptr() + p.numel() * p.element_size(), names[p])
+        for p in parameters
+        if p.numel()
+    )
+    for (device, _, end, name), (others, begin, _, other) in zip(places, places[1:]):
+        if device == others and begin < end:
+            _refuse(
+                by,
+                f"parameters '{name}' and '{other}' share memory: give both modules the same "
+                "parameter (decoder.weight = encoder.weight)",
+            )
+
+
+def not_given(optimizer: Any, names: dict[Any, str]) -> str:
+    """What the model learns and the optimizer does not have, in words; empty: nothing."""
+    given = {p for group in optimizer.param_groups for p in group["params"]}
+    left = [name for p, name in names.items() if p.requires_grad and p not in given]
+    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f"'{left[0]}'{more}" if left else ""
 
 
 def check_time(model: Any, optimizer: Any, by: str) -> None:

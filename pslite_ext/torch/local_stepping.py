@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from itertools import groupby
+from itertools import filterfalse, groupby
 from typing import Any
 
 import torch
@@ -29,6 +29,7 @@ from pslite_ext.torch.local_agreement import (
     claim_parts,
 )
 from pslite_ext.torch.local_training import LocalTraining
+from pslite_ext.torch.modules import Hook, is_scripted
 from pslite_ext.torch.parcels import numbered
 from pslite_ext.torch.saved_state import trained
 from pslite_ext.torch.staging import Sender, sender_from
@@ -133,6 +134,8 @@ def local_steps(
             delta.announced(wire_key(number, "delta", delta.name))
     training = LocalTraining(number, optimizer, made, schedule, arguments, 0 if alone else workers)
     wrapped.update((id(m.parameter), m) for fragment in made for m in fragment.members)
+    for module in filterfalse(is_scripted, model.modules()):
+        module._register_load_state_dict_pre_hook(Hook(training.loads))
     optimizer._mercury = training
     trained.append((model, optimizer))
     this_worker.at_end(training.synchronize)

@@ -15,7 +15,13 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch.agreement import USED_PRIORITY, counts, difference, options_of
+from pslite_ext.torch.agreement import (
+    USED_PRIORITY,
+    counts,
+    difference,
+    digest,
+    options_of,
+)
 from pslite_ext.torch.fragment_schedule import FragmentSchedule
 from pslite_ext.torch.fragments import Fragment
 from pslite_ext.torch.local_agreement import LocalArguments
@@ -50,7 +56,22 @@ class LocalTraining:
         self._work: _core.Work | None = None
         self._failure: Exception | None = None
         self._shows_shared = False
+        self._before_loading = ""  # what stands for the weights that the script has loaded over
+        optimizer.register_step_pre_hook(self._steps_on)
         optimizer.register_step_post_hook(self._stepped)
+
+    def loads(self, *_: Any) -> None:
+        """The script is about to load weights, which are this worker's alone."""
+        self._before_loading = self._before_loading or digest(self._given)
+
+    def _steps_on(self, *_: Any) -> None:
+        before, self._before_loading = self._before_loading, ""
+        if before and before != digest(self._given):  # else its own are back
+            self._failure = InvalidArgumentError(
+                "load_state_dict() after mercury.local_steps, which gives all workers the values "
+                "of worker 0: load before it, or by mercury.checkpoint"
+            )
+        self._check()
 
     def _parameters(self) -> list[Any]:
         return [p for group in self._optimizer.param_groups for p in group["params"]]
@@ -163,6 +184,7 @@ class LocalTraining:
             raise InvalidArgumentError(
                 f"it was saved with {state['arguments']}; the script has {self._in_words()}"
             )
+        self._before_loading = ""  # the weights were those of this checkpoint
         self._steps = state["steps"]
         for fragment, saved in zip(self._fragments, state["fragments"]):
             fragment.load_state_dict(saved)

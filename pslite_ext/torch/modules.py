@@ -89,6 +89,11 @@ def refuse_other_parallel(model: Any, by: str) -> None:
                 f"{by}: there is a DistributedDataParallel{where}, which sums gradients, "
                 "too: wrap the model that is in it, and leave DistributedDataParallel out"
             )
+        if "DataParallel" in kinds:
+            raise InvalidArgumentError(
+                f"{by}: there is a DataParallel{where}, whose copies wait for no update: start a "
+                "worker for each GPU instead"
+            )
         for kind in _SHARDED:
             if kind in kinds:
                 raise InvalidArgumentError(

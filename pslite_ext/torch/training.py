@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -70,8 +71,13 @@ class Training:
         self._chooses = False
         self._since, self._waited_s = time.monotonic(), 0.0  # since the last backward's end
         self._in_backward = False
+        self._beginning = threading.Lock()  # autograd has a thread for each device
         self._complete_since_step = False
         self._alone = False
+        self._steps = self._sums = 0  # made, and begun
+        self._additions = 0  # of parameters
+        self._frozen: list[ParameterEntry] = []  # which have no hook
+        self._nodes: list[Any] = []  # of autograd's, which would lose their hooks
         claim_model(number, "", names, self._codec, optimizer)
         claim_optimizer(number, names, optimizer)
         if _core.outside() is None:  # else it is given today's, once it is let in
@@ -114,15 +120,21 @@ class Training:
 
     def _hook_parameter(self, entry: ParameterEntry) -> None:
         if not entry.parameter.requires_grad:
-            return  # should it learn later, its gradient is sent when the backward is over
+            self._frozen.append(entry)
+            return
 
-        def complete(_parameter: Any) -> None:
+        def complete(*_gradients: Any) -> None:
             """Its gradient is, as far as this backward goes."""
             parcel = entry.parcel
             if parcel is not None and not parcel.at_rest:
                 parcel.settle()  # what is under way is that of an earlier one
+            if raw_grad(entry.parameter) is None:
+                return  # none came
             if not self._in_backward:
                 if self._alone:
+                    self._complete_since_step = False
+                    if parcel is not None:
+                        parcel.sent = False
                     return
                 self._backward_begins()
                 parcel = entry.parcel
@@ -130,9 +142,23 @@ class Training:
             ready = parcel.ready
             ready.add(entry)
             if len(ready) == len(parcel.entries):
+                self._sums += 1
                 parcel.send(self._workers)
 
-        entry.parameter.register_post_accumulate_grad_hook(complete)
+        # After all hooks of the script's, which may change the gradient, whenever it adds them.
+        with unheard(), torch.inference_mode(False), torch.enable_grad():
+            node = entry.parameter.expand_as(entry.parameter).grad_fn.next_functions[0][0]
+        node.register_hook(complete)
+        self._nodes.append(node)
+
+    def _hook_thawed(self) -> None:
+        """What was frozen, and is not any more."""
+        with unheard():
+            thawed = [entry for entry in self._frozen if entry.parameter.requires_grad]
+        if thawed:
+            self._frozen = [entry for entry in self._frozen if entry not in thawed]
+            for entry in thawed:
+                self._hook_parameter(entry)
 
     def _waits_for(self, parameters: list[Any]) -> Callable[..., None]:
         entries = [entry for entry in map(entry_of, parameters) if entry is not None]
@@ -146,6 +172,8 @@ class Training:
     def _before_model(self, *_args: Any) -> None:
         refuse_ddp_around()
         self._updates.check()
+        if self._frozen:
+            self._hook_thawed()
         if not self._parcels:
             self._order.watch()
         if self._in_backward and torch._C._current_graph_task_id() == -1:
@@ -173,13 +201,16 @@ class Training:
     # --- a backward -------------------------------------------------------------------------------
 
     def _backward_begins(self) -> None:
-        torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
-        self._begin()
-        self._in_backward = True
-        self._travel_as_chosen()
-        for parcel in self._parcels:
-            parcel.sent = False
-            parcel.ready.clear()
+        with self._beginning:
+            if self._in_backward:
+                return
+            torch.autograd.Variable._execution_engine.queue_callback(self._backward_over)
+            self._begin()
+            self._travel_as_chosen()
+            for parcel in self._parcels:
+                parcel.sent = False
+                parcel.ready.clear()
+            self._in_backward = True
 
     def _backward_over(self) -> None:
         self._in_backward = False
@@ -228,7 +259,9 @@ class Training:
             if raw_grad(entry.parameter) is None
         }
         now = time.monotonic()
-        self._agreement.begin(idle, now - self._since, self._waited_s)
+        self._sums += len(missing)
+        made = f"{self._steps} steps made and {self._sums} sums begun"
+        self._agreement.begin(idle, made, now - self._since, self._waited_s)
         self._since, self._waited_s = now, 0.0
         self._next = self._choice.word  # all have heard of the same backward passes
         for parcel in missing:
@@ -312,6 +345,7 @@ class Training:
         if not self._complete_since_step:  # all was accumulated alone, or set by hand
             self._complete()
         self._complete_since_step = False
+        self._steps += 1
 
     # --- for scripts ------------------------------------------------------------------------------
 
@@ -348,8 +382,9 @@ class Training:
 
     def _share(self, new: dict[Any, str]) -> None:
         """Workers have the same parameters, and worker 0's values."""
-        claim_model(self._number, f"{self._orders}", new, self._codec, self._optimizer)
-        take_from_worker_0(self._number, f"values {self._orders}", list(new))
+        self._additions += 1
+        claim_model(self._number, f"{self._additions}", new, self._codec, self._optimizer)
+        take_from_worker_0(self._number, f"values {self._additions}", list(new))
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -369,6 +404,7 @@ class Training:
         return {
             "workers": self._workers,
             "orders": self._orders,
+            "counts": [self._steps, self._sums, self._additions],
             "together": [[place[entry] for entry in p.entries] for p in self._parcels],
             "seen": [place[entry] for entry in self._order.seen() if entry in place],
             "chosen": [self._chosen, self._next],
@@ -379,6 +415,7 @@ class Training:
     def stand(self, standing: Mapping[str, Any]) -> None:
         """Of that worker: its parameters and its optimizer are the others' already."""
         self._workers, self._orders = standing["workers"], standing["orders"]
+        self._steps, self._sums, self._additions = standing["counts"]
         self._chosen, self._next = standing["chosen"]
         self._choice = Choice.of(standing["choice"])
         self._order.saw(self._entries[index] for index in standing["seen"])
@@ -391,6 +428,8 @@ class Training:
         for parcel in self._parcels:
             if not parcel.stepped:
                 parcel.wait()
+            parcel.sent = False
+        self._complete_since_step = False
         with unheard():
             for entry in self._entries:
                 entry.kept = False

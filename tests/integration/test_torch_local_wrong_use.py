@@ -38,6 +38,7 @@ TOLD = (
     "optimizer.step() inside of mercury.shared_weights, after which this worker's own weights",
     "the optimizer's parameters are not those it had at mercury.local_steps",
     "the optimizer's parameters are not those it had at mercury.local_steps",
+    "load_state_dict() after mercury.local_steps, which gives all workers the values of worker 0",
     "parameter '0.weight' is torch.float64 on cpu with strides (3, 1), but it was torch.float32",
 )
 BOTH = r"worker \d has every=\d, fragments=1, delay=0, alpha=\S+; worker \d has every="

@@ -23,6 +23,8 @@ TOLD = (
     "ZeroRedundancyOptimizer talks to the other workers in its step",
     "there is a DistributedDataParallel, which sums gradients, too",
     "parameter 'every_other' of shape (3,) and strides (2,) does not fill its memory",
+    "parameters 'one' and 'other' share memory: give both modules the same parameter",
+    "there is a DataParallel, whose copies wait for no update",
     "wire: 'bf17' is not known; allowed: float32, bf16, fp16, int8",
     "wire: no parameter's name fits 'heavy.*': they are weight, bias",
     "wire: 'weight' asks for bf16, but 'weight' (float64) is not float32",
@@ -42,6 +44,7 @@ TOLD_SEVERAL = (
     r"same options and state.* worker \d has key lr = (0\.1|0\.05) ",
     r"load the same checkpoint.* worker \d has key (loaded a|no) checkpoint",
     r"load the same checkpoint.* worker \d has key (loaded a|no) checkpoint",
+    r"make the same steps.* worker \d has key (0|1) steps made and 2 sums begun ",
     r"given to mercury\.wrap, and to DistributedDataParallel as well",
     r"parameter 'weight' is torch\.float64 on cpu, but the parameter was torch\.float32 on",
     r"a wrapped model cannot be scripted",
@@ -76,6 +79,8 @@ def test_what_several_workers_do_wrong_is_told_to_all() -> None:
             assert len(told) == len(TOLD_SEVERAL), job.report()
             for line, expected in zip(told, TOLD_SEVERAL):
                 assert re.search(expected, line), line
+            left = "the optimizer does not have '0.weight' and 1 more, which require a gradient"
+            assert worker.output.count(left) == (worker.rank == 0), job.report()
             assert worker.code in (1, FAILED_ELSEWHERE), job.report()
 
 

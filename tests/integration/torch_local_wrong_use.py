@@ -84,6 +84,13 @@ def alone() -> None:
     more.grad = torch.ones(1)
     tell(lambda: steps(model, optimizer, 1))
     tell(lambda: steps(model, optimizer, 1))  # nor is anything trained after it
+    model, optimizer = mercury.local_steps(*pair(), every=4)
+    own = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(pair()[0].state_dict())
+    model.load_state_dict(own)
+    steps(model, optimizer, 1)  # its own are back
+    model.load_state_dict(pair()[0].state_dict())
+    tell(lambda: steps(model, optimizer, 1))
     model, optimizer = mercury.local_steps(*pair(), every=1)
     model.double()
     tell(lambda: model[0].weight.grad is None and optimizer.step())

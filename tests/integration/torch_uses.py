@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 import pslite_ext.torch as mercury
 from pslite_ext import _core
+from tests.integration.torch_own_gradients import OWN_GRADIENTS
 from tests.integration.torch_pairs import (
     STEPS,
     alike,
@@ -442,6 +443,7 @@ if __name__ == "__main__":
         optimizers_of_one_s_own,
         complex_parameters,
         batch_norm_over_workers_without_a_group,
+        *OWN_GRADIENTS,
     ):
         use()
         print(use.__name__, flush=True)

@@ -57,6 +57,12 @@ def alone() -> None:
     gaps = nn.Module()
     gaps.every_other = nn.Parameter(torch.ones(6)[::2])
     tell(lambda: mercury.wrap(gaps, torch.optim.SGD(gaps.parameters(), lr=0.1)))
+    tied = nn.Module()
+    tied.one = nn.Parameter(torch.ones(6))
+    tied.other = nn.Parameter(tied.one.data[3:])
+    tell(lambda: mercury.wrap(tied, torch.optim.SGD(tied.parameters(), lr=0.1)))
+    copied = nn.DataParallel(nn.Linear(3, 2))
+    tell(lambda: mercury.wrap(copied, torch.optim.SGD(copied.parameters(), lr=0.1)))
     tell(lambda: mercury.wrap(*pair(), wire="bf17"))
     tell(lambda: mercury.wrap(*pair(), wire={"heavy.*": "int8"}))
     wide = nn.Linear(3, 2, dtype=torch.float64)
@@ -111,6 +117,20 @@ def several() -> None:
     tell(lambda: trained(lambda model, _: model.load_state_dict(nn.Linear(3, 2).state_dict())))
     tell(lambda: trained(lambda _, its: its.load_state_dict(its.state_dict())))
 
+    def skipped() -> None:
+        """One worker alone leaves out a step."""
+        model, optimizer = mercury.wrap(*pair())
+        for number in range(2):
+            model(torch.ones(1, 3)).sum().backward()
+            if number or rank:
+                optimizer.step()
+            optimizer.zero_grad()
+        optimizer.synchronize()
+
+    tell(skipped)
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+    mercury.wrap(model, torch.optim.SGD(model[1].parameters(), lr=0.1))
+
     def twice() -> None:
         """In DistributedDataParallel as well, as far as its forward shows it."""
         model, optimizer = mercury.wrap(*pair())
@@ -121,7 +141,7 @@ def several() -> None:
     model, optimizer = mercury.wrap(*pair())
     step(model, optimizer)
     model.double()
-    tell(lambda: model(torch.ones(1, 3).double()).sum().backward())
+    tell(lambda: (model(torch.ones(1, 3).double()).sum().backward(), optimizer.step()))
     tell(lambda: torch.jit.script(model))
     _core.barrier()  # as above
     print("over", flush=True)

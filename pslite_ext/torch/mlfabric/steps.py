@@ -162,7 +162,9 @@ class SummedGradients(FabricTraining):
 
     def _appeared(self, _parameter: Any) -> None:
         backward = torch._C._current_graph_task_id()
-        if not self._keeps and backward != self._backward:
+        if self._keeps:
+            self._complete = False
+        elif backward != self._backward:
             self._backward = backward
             torch.autograd.Variable._execution_engine.queue_callback(self._average)
 
