@@ -120,8 +120,10 @@ class Server:
     def _end(self, asker: socket.socket) -> None:
         """Who asked has ended: so does what it stood for."""
         (child,) = (child for child, its in self._askers.items() if its is asker)
-        with suppress(ProcessLookupError):
+        try:
             os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:  # it leads no group yet
+            os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         self._alive.remove(child)
         self._askers.pop(child).close()

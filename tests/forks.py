@@ -37,14 +37,17 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+            try:
+                os.killpg(self.pid, number)
+            except ProcessLookupError:  # it leads no group yet
+                os.kill(self.pid, number)
 
 
 class Forks:
     """The process that forks; it lives as long as this one."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._started: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._started: queue.SimpleQueue[Forked] = queue.SimpleQueue()
         self._alive: dict[int, Forked] = {}
         self._said: list[str] = []
         self._lock = threading.Lock()  # who asks is who is answered
@@ -69,7 +72,7 @@ class Forks:
         with self._lock:
             self._child.stdin.write(json.dumps(asked).encode() + b"\n")
             try:
-                return self._alive[self._started.get(timeout=120)]
+                return self._started.get(timeout=120)
             except queue.Empty:
                 raise AssertionError(f"no process was started: {self._said}") from None
 
@@ -94,8 +97,8 @@ class Forks:
             self._said.append(line)
             return
         if "started" in told:
-            self._alive[told["started"]] = Forked(told["started"])
-            self._started.put(told["started"])
+            child = self._alive[told["started"]] = Forked(told["started"])
+            self._started.put(child)
         else:
             self._alive.pop(told["ended"]).code = told["code"]
 

@@ -131,8 +131,7 @@ def test_a_code_chosen_after_another_s_failure_is_not_the_job_s(tmp_path: Path) 
 def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> None:
     """Before it has joined, and after: who waits for it hears of it, long before the time-out."""
     env = {"STAYS_OUT": "1", "MERCURY_START_TIMEOUT_S": "600"}
-    words = ("--grace", "5", "--", sys.executable, *NODE)
-    with launched(tmp_path, *words, **env) as job:
+    with launched(tmp_path, "--", sys.executable, *NODE, **env) as job:
         culprit = process_that_says(job, says)
         await_line(job, "waiting for 1 of 2 workers", "server at", "worker at")
         os.kill(culprit, signal.SIGKILL)
@@ -185,16 +184,22 @@ def test_who_drops_out_with_exit_code_0_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("session", [False, True])
 def test_a_process_left_behind_is_not_waited_for(tmp_path: Path, session: bool) -> None:
     marker = f"left{os.getpid()}"
-    child = f"'-c', 'import time; time.sleep({5 if session else 600})', '{marker}'"
+    seen = tmp_path / "seen"
+    waits = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.05)"
+    child = [waits, str(seen), marker]
     code = (
         "import os, subprocess, sys\n"
         "if os.environ['DMLC_ROLE'] == 'worker':\n"
-        f"    subprocess.Popen([sys.executable, {child}], start_new_session={session})\n"
+        f"    child = [sys.executable, '-c', *{child!r}]\n"
+        f"    subprocess.Popen(child, start_new_session={session})\n"
         "print('done')\n"
     )
     with launched(tmp_path, "--", sys.executable, "-c", code) as job:
+        await_line(job, "worker 1 has ended, but a process that it left behind holds its output")
+        if session:
+            seen.touch()
         out = output(job)
     assert job.returncode == 0, out
-    assert out.count("done") == 4
-    assert "worker 1 has ended, but a process that it left behind holds its output open" in out
+    for name in ("scheduler", "server_0", "worker_0", "worker_1"):
+        assert (tmp_path / "logs" / f"{name}.log").read_text() == "done\n"
     wait_gone(marker)  # what is left of a process's group is ended; who leads another goes on

@@ -15,7 +15,7 @@ from tests.cluster import Cluster, Process, clean_environment, cluster, mercury
 
 SCRIPT = [str(Path(__file__).with_name("training_on.py"))]
 ENDED = re.compile(r"ended with (\w+) after (\d+) steps, (\d+) workers")
-SILENT_MS = 3000
+SILENT_MS = 6000
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def test_without_a_scheduler(tmp_path: Path) -> None:
 def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
     """It hears of what was lost while there was none, and decides about what comes after."""
     journal = tmp_path / "journal"
-    job_of = training(tmp_path, MERCURY_JOURNAL=str(journal), MERCURY_HEARTBEAT_TIMEOUT_MS="9000")
+    job_of = training(tmp_path, MERCURY_JOURNAL=str(journal), MERCURY_HEARTBEAT_TIMEOUT_MS="20000")
     with job_of as job:
         first = job.scheduler
         first.kill()

@@ -35,7 +35,8 @@ def fail(how: str) -> None:
                     connection.shutdown(socket.SHUT_RDWR)
             except OSError:  # it is no socket, or not connected
                 continue
-    else:  # so many seconds in which no Python runs: PyDLL keeps the GIL
+    else:  # so many seconds in which no Python runs, or until an alarm: PyDLL keeps the GIL
+        signal.signal(signal.SIGALRM, lambda *_: None)
         ctypes.PyDLL(None).sleep(int(how))
 
 

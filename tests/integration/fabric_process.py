@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pslite_ext import fabric
@@ -19,6 +21,23 @@ os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica':
 
 def die(by: str = "SIGKILL") -> None:
     os.kill(os.getpid(), signal.Signals[by])
+
+
+def die_before_the_end(folder: Path, by: str = "SIGKILL") -> None:
+    """A server or replica: workers wait for that, or they may be done before it."""
+    (folder / "dying").write_text(str(os.getpid()))
+    die(by)
+
+
+def await_death(folder: Path, node: str) -> None:
+    """A worker's step before its last ones. `node`: who is to die; "": nobody."""
+    deadline = time.monotonic() + 30
+    while node.startswith(("server", "replica")) and time.monotonic() < deadline:
+        with contextlib.suppress(OSError, ValueError):
+            stat = Path(f"/proc/{int((folder / 'dying').read_text())}/stat")
+            if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX":
+                return
+        time.sleep(0.005)
 
 
 def wait_for_version(holder: fabric.Holder, version: int) -> None:

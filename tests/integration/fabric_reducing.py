@@ -19,7 +19,16 @@ import pytest
 
 from pslite_ext import fabric
 from pslite_ext.errors import ClosedError
-from tests.integration.fabric_process import NAME, RANK, ROLE, die, hold, wait_for_version
+from tests.integration.fabric_process import (
+    NAME,
+    RANK,
+    ROLE,
+    await_death,
+    die,
+    die_before_the_end,
+    hold,
+    wait_for_version,
+)
 
 FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
 DIES = sys.argv[3:] == [NAME]
@@ -54,6 +63,8 @@ def work(model: Any) -> None:
     for step, part in enumerate(parts):
         if DIES and step == ROUNDS // 2:
             die()
+        if step == ROUNDS - 3:
+            await_death(FOLDER, "".join(sys.argv[3:]))
         sums.append(worker.all_reduce(part))
         worker.push(np.full(SIZE, 0.5, np.float32))
     worker.settle()
@@ -68,7 +79,7 @@ def work(model: Any) -> None:
 
 def die_in_the_middle(holder: fabric.Holder) -> None:
     wait_for_version(holder, ROUNDS // 2)
-    die()
+    die_before_the_end(FOLDER)
 
 
 def main() -> None:

@@ -17,7 +17,16 @@ import numpy as np
 
 from pslite_ext import fabric
 from pslite_ext.errors import InvalidArgumentError
-from tests.integration.fabric_process import NAME, RANK, ROLE, die, hold, wait_for_version
+from tests.integration.fabric_process import (
+    NAME,
+    RANK,
+    ROLE,
+    await_death,
+    die,
+    die_before_the_end,
+    hold,
+    wait_for_version,
+)
 
 FOLDER = Path(sys.argv[1])
 STEPS = int(sys.argv[2])
@@ -34,6 +43,8 @@ def work(model: Any) -> None:
     for step in range(STEPS):
         if DIES and step == DIES_AT:
             die(sys.argv[4])
+        if step == STEPS - 3:
+            await_death(FOLDER, "".join(sys.argv[3:4]))
         got = worker.get()
         versions.append(worker.version)
         updates.append((random.standard_normal(SHAPE) / 100).astype(np.float32))
@@ -53,7 +64,7 @@ def die_in_the_middle(holder: fabric.Holder) -> None:
         model, version = holder.model()
         np.save(FOLDER / f"last_of_{ROLE}.npy", model)
         write(f"last_of_{ROLE}", {"version": version})
-    die(sys.argv[4])
+    die_before_the_end(FOLDER, sys.argv[4])
 
 
 def serve(model: Any) -> None:

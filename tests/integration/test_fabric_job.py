@@ -164,7 +164,7 @@ def test_the_others_go_on_without(tmp_path: Path, node: str) -> None:
 
 
 def test_a_server_that_hangs_is_replaced(tmp_path: Path) -> None:
-    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "3000"}
+    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "6000"}
     command = [SCRIPT, str(tmp_path), "12", "server_0", "SIGSTOP"]
     with cluster(command, 2, 1, "mercury", env=env, replicas=1) as job:
         others = [process for process in job.processes if process.role != "server"]
@@ -179,7 +179,7 @@ def test_a_feed_is_heard_and_slow_links_make_groups(tmp_path: Path) -> None:
     slow = {"host": "127.0.0.110", "in": 2e7, "out": 2e7}  # the server's: 160 ms an update
     feed.write_text(json.dumps({**slow, "host": "nowhere"}) + "\n" + json.dumps(slow) + "\n")
     env = {"MERCURY_FABRIC_FEED": str(feed), "MERCURY_FABRIC_BATCH_MS": "50"}
-    with cluster([SCRIPT, str(tmp_path), "3"], 4, 1, "mercury", env=env) as job:
+    with cluster([SCRIPT, str(tmp_path), "10"], 4, 1, "mercury", env=env) as job:
         job.check()
         assert 'there is no host "nowhere" in this job' in job.scheduler.output, job.report()
     assert told(tmp_path, "scheduler_0")["stats"]["groups"] > 0

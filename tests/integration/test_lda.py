@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from scripts.lab.systems import dying_server
 from tests.cluster import ROOT, clean_environment, cluster
 
 SCRIPT = str(ROOT / "examples" / "lda.py")
@@ -45,9 +47,9 @@ def test_updates_that_are_dropped(alone: float) -> None:
 
 
 def test_a_server_that_is_killed(alone: float) -> None:
-    with cluster([SCRIPT, *SMALL, "--sweeps", "80"], WORKERS, 1, "mercury", replicas=1) as job:
-        job.wait_until("under way", lambda: "sweep 10" in job.workers[0].output)
-        job.servers[0].kill()
+    command = [dying_server.__file__, SCRIPT, *SMALL, "--sweeps", "80"]
+    with cluster(command, WORKERS, 1, "mercury", replicas=1) as job:
         job.wait()
+        assert job.servers[0].code == -signal.SIGKILL, job.report()
         assert [worker.code for worker in job.workers] == [0] * WORKERS, job.report()
         assert likelihood(job.of("replica")[0].output) == pytest.approx(alone, abs=0.1)

@@ -74,10 +74,11 @@ def test_another_model_is_its_own_failure_alone(tmp_path: Path) -> None:
 def test_too_late(tmp_path: Path) -> None:
     job = job_in(tmp_path, WAITS_FOR="2")
     with job.launched() as first:
-        late = job.joined("late", SLEEPS="5")
+        late = job.joined("late", WAITS="1")
         first.says("worker 2 comes to the job")
         job.go()
         assert first.end() == 0, first.output
+        (tmp_path / "may ask").touch()
         assert late.end() != 0
         assert "the job ended before this worker was let in" in late.output
 
@@ -108,7 +109,7 @@ def test_one_that_hangs_is_done_without(tmp_path: Path) -> None:
 
 
 def test_the_scheduler_is_lost_while_one_is_let_in(tmp_path: Path) -> None:
-    job = job_in(tmp_path, WAITS_FOR="2", MERCURY_HEARTBEAT_TIMEOUT_MS="2000")
+    job = job_in(tmp_path, WAITS_FOR="2", MERCURY_HEARTBEAT_TIMEOUT_MS="5000")
     with job.launched() as first:
         new = job.joined("new", HANGS="1")
         new.says("restored after")

@@ -1,10 +1,10 @@
 """Trains with workers that come while others train: what each is told by its environment.
 
-SLEEPS: before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills itself at
-that step. RAISES_AT: all but worker 0 raise at that step. WAITS_FOR: once so many workers are
-there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0, or itself if that says so,
-while it takes what it is given. HANGS: as a newcomer, it does not go on with that until a file is
-there. PATIENCE_S: how long others wait for it. LOCAL: they train in local steps.
+WAITS: for a file, before it asks to be let in. DIES_AT: the worker of that job that is RANK 1 kills
+itself at that step. RAISES_AT: all but worker 0 raise at that step. WAITS_FOR: once so many workers
+are there, all train 20 steps more. KILLS: as a newcomer, it kills worker 0, or itself if that says
+so, while it takes what it is given. HANGS: as a newcomer, it does not go on with that until a file
+is there. PATIENCE_S: how long others wait for it. LOCAL: they train in local steps.
 """
 
 import contextlib
@@ -53,7 +53,8 @@ if LOCAL:
     mercury.local_steps(model, optimizer, every=6, fragments=2, delay=1)
 else:
     model, optimizer = mercury.wrap(model, optimizer, wire=os.environ.get("WIRE"))
-time.sleep(float(os.environ.get("SLEEPS", "0")))
+while os.environ.get("WAITS") and not (folder / "may ask").exists():
+    time.sleep(0.05)
 saved = mercury.checkpoint(
     folder / f"saved {os.getpid()}",
     every=50,

@@ -176,11 +176,11 @@ TEST(nodes_that_disagree_say_about_what) {
             [](MercuryOptions* o) { o->checksum = true; });
   Disagrees("do both have the same job token?", [](MercuryOptions* o) {
     o->job = {78};
-    o->handshake_timeout_us = 1000000;  // it knocks until then
+    o->handshake_timeout_us = 4000000;  // it knocks until then
   });
   Disagrees("do both have the same job token?", [](MercuryOptions* o) {
     o->token = "a guess";
-    o->handshake_timeout_us = 1000000;  // it knocks until then
+    o->handshake_timeout_us = 4000000;  // it knocks until then
   });
 }
 

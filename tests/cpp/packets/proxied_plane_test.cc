@@ -136,7 +136,7 @@ TEST(a_changed_bit_is_never_summed_nor_handed_over) {
 TEST(bytes_that_vanish_end_the_job_whichever_way) {
   for (const size_t direction : {0U, 1U}) {
     MercuryOptions options = PlaneOptions(2, 1);
-    options.tcp.timeout_ms = 2000;
+    options.tcp.timeout_ms = 4000;
     Proxy::Faults faults;
     faults.swallow_from[direction] = 500000;
     const PlaneEvent event = FailureOf(options, faults);

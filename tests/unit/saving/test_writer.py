@@ -9,7 +9,9 @@ import pytest
 from pslite_ext.saving.writer import Writer
 
 
-def test_the_next_waits_for_the_one_before(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_next_waits_for_the_one_before(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer, may_end = Writer(), threading.Event()
     order: list[str] = []
 
@@ -19,7 +21,13 @@ def test_the_next_waits_for_the_one_before(capsys: pytest.CaptureFixture[str]) -
 
     writer.write(100, first)
     assert order == []  # training goes on
-    threading.Timer(0.05, may_end.set).start()
+    say_slow = writer._say_slow
+
+    def waits(step: int) -> None:
+        say_slow(step)
+        may_end.set()
+
+    monkeypatch.setattr(writer, "_say_slow", waits)
     writer.write(200, lambda: order.append("second"))
     assert order[0] == "first"
     writer.wait()
