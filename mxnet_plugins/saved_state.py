@@ -57,8 +57,8 @@ def _join(objects: Mapping[str, Any]) -> None:
     distributed = [name for name in names if isinstance(name, str) and "dist" in name]
     if distributed and this_worker.is_under_fabric():
         raise InvalidArgumentError(
-            "checkpoint: under MLfabric the server has the model: save it in a function that "
-            "register_as_server's at_end calls"
+            "checkpoint: under MLfabric the server has the model, and workers are not at the same "
+            "step: save the net on one of them (net.save_parameters)"
         )
     if distributed and joining.joined is None:
         this_worker.join("async" in distributed[0])

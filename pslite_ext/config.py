@@ -235,7 +235,8 @@ def markdown() -> str:
         "",
         "Where *all nodes* must agree, set the variable for the scheduler, and every node uses its",
         "value. If the scheduler has none, worker 0's counts. A node that has a different value is",
-        "refused, and the error says who has which. All other settings apply to one process only.",
+        "refused, and the error says who has which. So is one that has another value of what is",
+        "set on the scheduler for MLfabric. All other settings apply to one process only.",
         "",
         "`mercury settings --markdown` prints this page from `pslite_ext/settings_table.py`.",
     ]

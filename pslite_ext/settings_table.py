@@ -112,8 +112,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_TASK_ID",
             -1,
-            "Nodes are ranked by this number, then by address. Launchers set it. -2: a worker that "
-            "joins the job once it runs (docs/elastic.md).",
+            "Nodes are ranked by this number, then by address. Launchers set it. -2: a worker or "
+            "server that joins the job once it runs (docs/elastic.md).",
             -2,
             1 << 30,
         ),
@@ -234,9 +234,9 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "MERCURY_PACKET_BYTES",
             0,
-            "Size of the largest packet. 0: 65536 (32768 with more than two workers, 16384 with "
-            "more than four workers or servers), and less where a link needs more than 0.6 ms for "
-            "that. Small packets cost processor time; large ones delay what is urgent.",
+            "Size of the largest packet, at least 1024. 0: 65536 (32768 with more than two workers,"
+            " 16384 with more than four workers or servers), and less where a link needs more than "
+            "0.6 ms for that. Small packets cost processor time; large ones delay what is urgent.",
             0,
             4 * MIB,
             "bytes",
@@ -326,7 +326,8 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_NUM_REPLICA",
             0,
-            "1: the server has a replica, which takes over if it dies. Set it on all nodes.",
+            "1: there is a replica of the whole model, which takes over if a server dies. Set it "
+            "on all nodes.",
             0,
             1,
             core=False,

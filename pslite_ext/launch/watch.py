@@ -181,14 +181,15 @@ class JobWatch:
                 scheduler.tell(ending(task.role, task.rank, child.returncode))
 
     def _does_without(self, child: Child) -> str:
-        """Who keeps the job going without it: of a server and its replica, the other one.
+        """Who keeps the job going without it: of servers and their replica, the others.
 
-        That one may have ended well before the end of this one was heard of.
+        They may have ended well before the end of this one was heard of. A replica takes the place
+        of all servers when one is lost; what is left of them keeps nothing going.
         """
         task, _ = self._tasks[child]
         other = {"server": "replica", "replica": "server"}.get(task.role, "")
-        paired = bool(self._of_role("replica"))
-        return other if paired and any(c.poll() in (None, 0) for c in self._of_role(other)) else ""
+        others = [c.poll() in (None, 0) for c in self._of_role(other)]
+        return other if self._of_role("replica") and all(others) else ""
 
     def _goes_on_without(self, child: Child) -> bool:
         """Whether enough of the others are left. Without a scheduler, training goes on as well."""

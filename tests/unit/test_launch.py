@@ -180,12 +180,15 @@ def test_who_ended_with_0_is_named_if_the_job_failed_of_it(
 
 
 def test_who_hangs_is_named_if_the_job_failed_of_it(tmp_path: Path) -> None:
+    stuck = str(tmp_path / "stuck")
     code = (
         "if os.environ.get('DMLC_TASK_ID') == '1':\n"
         "    print('is stuck', flush=True)\n"
+        f"    open({stuck!r}, 'w').close()\n"
         "    time.sleep(600)\n"
+        f"while not os.path.exists({stuck!r}): time.sleep(0.05)\n"
     ) + blames(("worker", 1))
-    ended, _, err = came_to(tmp_path, "-n", "2", "-s", "1", "--grace", "1", *python(code))
+    ended, _, err = came_to(tmp_path, "-n", "2", "-s", "1", "--grace", "5", *python(code))
     assert "mercury launch: worker 1 hung and was ended; its last lines:\n    is stuck\n" in err
     assert ended == 1
 
@@ -221,7 +224,10 @@ def test_a_reader_who_reads_nothing_keeps_nobody_from_hearing(
     monkeypatch.setattr(display, "PATIENCE_S", 0.0)
     heard = tmp_path / "heard"
     repeats = ("bash", "-c", 'read line; echo "$line" > $0', str(heard))
-    prints = "import signal\nsignal.alarm(1)\nwhile True: print('x' * 1000)\n"
+    prints = (
+        "import signal\nfor _ in range(40): print('x' * 1000)\n"
+        "signal.alarm(1)\nwhile True: print('x' * 1000)\n"
+    )
     with open(writing, "w") as shown, open(reading, "rb") as reader:
         monkeypatch.setattr(sys, "stdout", shown)
         watch = JobWatch(tmp_path / "logs", LIMIT_S)
@@ -273,6 +279,20 @@ def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:
     ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
     assert ended == 3
     assert "failed first: it ended with exit code 3" in err
+
+
+def test_servers_that_their_replica_has_followed_do_not_keep_the_job_going(tmp_path: Path) -> None:
+    lost = tmp_path / "lost"
+    code = (
+        "who = os.environ['DMLC_ROLE'], os.environ.get('DMLC_TASK_ID')\n"
+        f"if who == ('server', '1'): open({str(lost)!r}, 'w').close(); sys.exit(3)\n"
+        f"while who[0] != 'replica' or not os.path.exists({str(lost)!r}): time.sleep(0.05)\n"
+        "sys.exit(4)\n"
+    )
+    words = ["-n", "1", "-s", "3", "--replicas", "1", "--grace", "1"]
+    ended, _, err = came_to(tmp_path, *words, *python(code))
+    assert ended in (3, 4), err  # whichever was heard of first, the other one keeps nothing going
+    assert f"failed first: it ended with exit code {ended}" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

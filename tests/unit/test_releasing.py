@@ -22,13 +22,13 @@ def test_a_number_is_that_of_the_code(now: str, where: str) -> None:
     assert places
     for name, path in places:
         text = (ROOT / path).read_text()
-        found = re.search(rf"\b{name}(?:: int)?(?: = | )\"?([\w.]*\d)", text)
+        found = re.search(rf"\b{name}(?:: int|\[\])?(?: = | )b?\"?(?:[a-z]+ )*([\w.]*\d)", text)
         assert found, f"{path} has no {name}"
         assert found[1] == now, f"{path} has {name} {found[1]}"
 
 
 def test_every_number_of_what_is_installed_is_on_the_page() -> None:
-    assert len(ROWS) == 7
+    assert len(ROWS) == 9
     listed = {place for _, _, where in ROWS for place in PLACE.findall(where)}
     others = {("VERSION", "tracer/export/chakra.py")}  # Chakra's own
     for root in ("pslite_ext", "mxnet_plugins", "tracer"):
@@ -45,4 +45,7 @@ def test_other_pages_have_the_same_numbers() -> None:
     assert f"SketchDLC trace: version {now['traces']}\n" in trace
     assert f"this node version {now['control protocol']}:" in PAGE
     assert f"git tag -a v{now['release']}`" in PAGE
-    assert (ROOT / "CHANGELOG.md").read_text().splitlines()[2].startswith(f"## {__version__}")
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert changes.splitlines()[2].startswith(f"## {__version__}")
+    names = ("control protocol", "wire format", "letters of MLfabric")
+    assert ", ".join(f"{name} {now[name]}" for name in names) in changes
