@@ -48,6 +48,14 @@ def become(asked: dict[str, Any], streams: Sequence[int]) -> None:
         os.chdir(asked["folder"])
 
 
+def send_to_group(pid: int, number: int) -> None:
+    """To all that the process has started, or to itself while it leads no group yet."""
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        os.kill(pid, number)
+
+
 class Server:
     def __init__(self, asking: Any, path: str) -> None:
         self._asking = asking
@@ -120,10 +128,7 @@ class Server:
     def _end(self, asker: socket.socket) -> None:
         """Who asked has ended: so does what it stood for."""
         (child,) = (child for child, its in self._askers.items() if its is asker)
-        try:
-            os.killpg(child, signal.SIGKILL)
-        except ProcessLookupError:  # it leads no group yet
-            os.kill(child, signal.SIGKILL)
+        send_to_group(child, signal.SIGKILL)
         os.waitpid(child, 0)
         self._alive.remove(child)
         self._askers.pop(child).close()

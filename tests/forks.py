@@ -18,7 +18,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from pslite_ext.launch.supervise import Supervisor
-from tests.forking import SOCKET
+from tests.forking import SOCKET, send_to_group
 
 FOLDER = Path(__file__).resolve().parent
 GONE_WITHIN_S = 10.0
@@ -37,10 +37,7 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            try:
-                os.killpg(self.pid, number)
-            except ProcessLookupError:  # it leads no group yet
-                os.kill(self.pid, number)
+            send_to_group(self.pid, number)
 
 
 class Forks:

@@ -14,6 +14,7 @@ from typing import Any
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
 from pslite_ext.torch.entries import refuse_sparse, wrapped
 from pslite_ext.torch.modules import Hook, is_scripted, refuse_assign
+from pslite_ext.torch.optimizers import parameters_of
 
 
 class Wrapped:
@@ -38,7 +39,7 @@ class Alone:
         self._take_parameters()
 
     def _take_parameters(self) -> None:
-        given = [p for group in self._optimizer.param_groups for p in group["params"]]
+        given = parameters_of(self._optimizer)
         self._names = check_parameters(given, names_of(self._model))
 
     def step(self, *args: Any, **kwargs: Any) -> Any:

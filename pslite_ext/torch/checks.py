@@ -16,7 +16,12 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.layouts import is_dense
 from pslite_ext.torch.modules import is_scripted, refuse_other_parallel
-from pslite_ext.torch.optimizers import patched_by_a_scheduler, why_not, why_not_at_all
+from pslite_ext.torch.optimizers import (
+    parameters_of,
+    patched_by_a_scheduler,
+    why_not,
+    why_not_at_all,
+)
 from pslite_ext.torch.saved_state import saved
 from pslite_ext.torch.staging import KINDS
 
@@ -71,7 +76,7 @@ def check_pair(model: Any, optimizer: Any, by: str) -> dict[Any, str]:
         if parameter.device.type not in KINDS:
             allowed = " or ".join(KINDS)
             _refuse(by, f"parameter '{name}' is on {parameter.device}: it must be on {allowed}")
-    given = [p for group in optimizer.param_groups for p in group["params"]]
+    given = parameters_of(optimizer)
     check_parameters(given, names, by)
     _check_memory(given, names, by)
     return names
@@ -95,7 +100,7 @@ def _check_memory(parameters: Iterable[Any], names: dict[Any, str], by: str) -> 
 
 def not_given(optimizer: Any, names: dict[Any, str]) -> str:
     """What the model learns and the optimizer does not have, in words; empty: nothing."""
-    given = {p for group in optimizer.param_groups for p in group["params"]}
+    given = set(parameters_of(optimizer))
     left = [name for p, name in names.items() if p.requires_grad and p not in given]
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
     return f"'{left[0]}'{more}" if left else ""
@@ -147,7 +152,7 @@ def check_parameters(
 
 def check_step(optimizer: Any, parameters: Iterable[Any], has_gradient: bool) -> None:
     """Whether the optimizer may step: it has the parameters that it had, and a gradient."""
-    now = (p for group in optimizer.param_groups for p in group["params"])
+    now = parameters_of(optimizer)
     if not all(a is b for a, b in itertools.zip_longest(now, parameters)):
         raise InvalidArgumentError(
             "the optimizer's parameters are not those it had when it was wrapped: give it more by "

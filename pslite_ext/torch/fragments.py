@@ -14,7 +14,7 @@ import torch
 
 from pslite_ext.torch.deltas import Delta, SharedParameter
 from pslite_ext.torch.fragment_schedule import cut_in_order, refuse
-from pslite_ext.torch.optimizers import why_not
+from pslite_ext.torch.optimizers import parameters_of, why_not
 
 # Of DiLoCo's paper.
 OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
@@ -31,7 +31,7 @@ def outer_of(make: Callable[[list[Any]], Any], copies: list[Any]) -> Any:
         refuse(f"outer returned a {type(made).__name__}; a torch.optim.Optimizer is needed")
     if reason := why_not(made):
         refuse(f"outer: {reason}")
-    given = [p for group in made.param_groups for p in group["params"]]
+    given = parameters_of(made)
     if sorted(map(id, given)) != sorted(map(id, copies)):
         refuse("outer returned an optimizer of other tensors: give it those that outer is given")
     return made

@@ -30,6 +30,7 @@ from pslite_ext.torch.local_agreement import (
 )
 from pslite_ext.torch.local_training import LocalTraining
 from pslite_ext.torch.modules import Hook, is_scripted
+from pslite_ext.torch.optimizers import parameters_of
 from pslite_ext.torch.parcels import numbered
 from pslite_ext.torch.saved_state import trained
 from pslite_ext.torch.staging import Sender, sender_from
@@ -106,7 +107,7 @@ def local_steps(
     schedule = FragmentSchedule(every, _count(fragments), delay)
     arguments = LocalArguments(every, schedule.fragments, delay, check_alpha(alpha))
     make = _check_outer(outer)
-    given = {p for group in optimizer.param_groups for p in group["params"]}
+    given = set(parameters_of(optimizer))
     names = {p: name for p, name in all_names.items() if p in given}
     parts = cut(names, fragments)
     Wire(wire).check((name, type_name(p.dtype)) for p, name in names.items())

@@ -25,6 +25,7 @@ from pslite_ext.torch.agreement import (
 from pslite_ext.torch.fragment_schedule import FragmentSchedule
 from pslite_ext.torch.fragments import Fragment
 from pslite_ext.torch.local_agreement import LocalArguments
+from pslite_ext.torch.optimizers import parameters_of
 from pslite_ext.torch.updates import UpdateFailedError
 from pslite_ext.torch.values import memory, wire_key
 from pslite_ext.torch.words import NUMBERS, said_alike, words_of
@@ -45,7 +46,7 @@ class LocalTraining:
         """`workers`: 0 where there is only this one, and nothing travels."""
         self._number, self._optimizer, self._workers = number, optimizer, workers
         self._fragments, self._schedule, self._arguments = fragments, schedule, arguments
-        self._given = self._parameters()
+        self._given = parameters_of(self._optimizer)
         self._steps = 0
         self._options: _core.Tensor | None = None
         if workers:
@@ -72,9 +73,6 @@ class LocalTraining:
                 "of worker 0: load before it, or by mercury.checkpoint"
             )
         self._check()
-
-    def _parameters(self) -> list[Any]:
-        return [p for group in self._optimizer.param_groups for p in group["params"]]
 
     # --- a step -----------------------------------------------------------------------------------
 
@@ -106,7 +104,7 @@ class LocalTraining:
             raise self._failure
 
     def _send(self, fragment: Fragment) -> None:
-        now = self._parameters()
+        now = parameters_of(self._optimizer)
         if not all(a is b for a, b in itertools.zip_longest(now, self._given)):
             raise InvalidArgumentError(
                 "the optimizer's parameters are not those it had at mercury.local_steps: call that "

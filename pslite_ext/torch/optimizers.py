@@ -29,6 +29,11 @@ _COMMUNICATING_CLASSES = (
 _module = sys.modules[torch.optim.Optimizer.__module__]
 
 
+def parameters_of(optimizer: Any) -> list[Any]:
+    """Of all its groups, in their order."""
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
 def why_not(optimizer: Any) -> str:
     """Why the gradients of this optimizer may not be summed; nothing if they may."""
     for kind in type(optimizer).__mro__:

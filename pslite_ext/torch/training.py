@@ -27,7 +27,12 @@ from pslite_ext.torch.modules import (
     refuse_ddp_around,
     waiting,
 )
-from pslite_ext.torch.optimizers import has_step_hooks, is_torchs_own, steps_in_parts
+from pslite_ext.torch.optimizers import (
+    has_step_hooks,
+    is_torchs_own,
+    parameters_of,
+    steps_in_parts,
+)
 from pslite_ext.torch.order import OrderOfUse
 from pslite_ext.torch.parcels import Parcel
 from pslite_ext.torch.staging import Sender, sender_from
@@ -151,15 +156,6 @@ class Training:
         node.register_hook(complete)
         self._nodes.append(node)
 
-    def _hook_thawed(self) -> None:
-        """What was frozen, and is not any more."""
-        with unheard():
-            thawed = [entry for entry in self._frozen if entry.parameter.requires_grad]
-        if thawed:
-            self._frozen = [entry for entry in self._frozen if entry not in thawed]
-            for entry in thawed:
-                self._hook_parameter(entry)
-
     def _waits_for(self, parameters: list[Any]) -> Callable[..., None]:
         entries = [entry for entry in map(entry_of, parameters) if entry is not None]
 
@@ -172,8 +168,9 @@ class Training:
     def _before_model(self, *_args: Any) -> None:
         refuse_ddp_around()
         self._updates.check()
-        if self._frozen:
-            self._hook_thawed()
+        frozen, self._frozen = self._frozen, []
+        for entry in frozen:  # some may not be any more
+            self._hook_parameter(entry)
         if not self._parcels:
             self._order.watch()
         if self._in_backward and torch._C._current_graph_task_id() == -1:
@@ -369,7 +366,7 @@ class Training:
         """Those that the optimizer has, and had not; the next forward shows a new order."""
         self.synchronize()
         names = names_of(self._model)
-        given = [p for group in self._optimizer.param_groups for p in group["params"]]
+        given = parameters_of(self._optimizer)
         new = check_parameters([p for p in given if entry_of(p) is None], names)
         self._names.update(names)
         self._share(new)

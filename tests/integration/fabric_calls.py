@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pslite_ext import fabric
-from tests.integration.fabric_process import NAME, RANK, ROLE, die
+from tests.integration.fabric_process import FOLDER, LENGTH, NAME, RANK, ROLE, die
 
-FOLDER, STEPS, HOW = Path(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:])
+HOW = "".join(sys.argv[3:])
 SHAPE = (300, 100)
 DIES_AT = 3  # versions
 counts: list[int] = []
@@ -44,7 +43,7 @@ def main() -> None:
     first = np.ones(SHAPE, np.float32)
     worker = fabric.register(first, save, update=update, request=lambda model: model + 1000)
     got = []
-    for _ in range(STEPS):
+    for _ in range(LENGTH):
         model = worker.get()
         assert model.shape == SHAPE
         got.append(float(model.mean()))

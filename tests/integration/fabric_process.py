@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from pslite_ext import fabric
 
 ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
 NAME = f"{ROLE}_{RANK}"
+# What all of them are told: a folder, how long to train, and perhaps who dies.
+FOLDER, LENGTH, VICTIM = Path(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:4])
+DIES = VICTIM == NAME
 # Everybody is a host of its own to the planner, or it would see no network.
 os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 150}.get(ROLE, 0)}"
 
@@ -23,18 +27,18 @@ def die(by: str = "SIGKILL") -> None:
     os.kill(os.getpid(), signal.Signals[by])
 
 
-def die_before_the_end(folder: Path, by: str = "SIGKILL") -> None:
+def die_before_the_end(by: str = "SIGKILL") -> None:
     """A server or replica: workers wait for that, or they may be done before it."""
-    (folder / "dying").write_text(str(os.getpid()))
+    (FOLDER / "dying").write_text(str(os.getpid()))
     die(by)
 
 
-def await_death(folder: Path, node: str) -> None:
-    """A worker's step before its last ones. `node`: who is to die; "": nobody."""
+def await_death() -> None:
+    """A worker's step before its last ones."""
     deadline = time.monotonic() + 30
-    while node.startswith(("server", "replica")) and time.monotonic() < deadline:
+    while VICTIM.startswith(("server", "replica")) and time.monotonic() < deadline:
         with contextlib.suppress(OSError, ValueError):
-            stat = Path(f"/proc/{int((folder / 'dying').read_text())}/stat")
+            stat = Path(f"/proc/{int((FOLDER / 'dying').read_text())}/stat")
             if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX":
                 return
         time.sleep(0.005)

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,9 @@ import pytest
 
 from pslite_ext import fabric
 from pslite_ext.errors import ClosedError
-from tests.integration.fabric_process import (
-    NAME,
-    RANK,
-    ROLE,
-    await_death,
-    die,
-    die_before_the_end,
-    hold,
-    wait_for_version,
-)
+from tests.integration import fabric_process as own
+from tests.integration.fabric_process import DIES, FOLDER, LENGTH, RANK, ROLE
 
-FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
-DIES = sys.argv[3:] == [NAME]
 SIZE = 70_000  # 280 kB: several packets
 
 
@@ -58,13 +47,13 @@ def fork_a_child(worker: fabric.Worker, part: Any) -> None:
 def work(model: Any) -> None:
     worker = fabric.register_as_worker(model)
     random = np.random.default_rng(RANK)
-    parts = random.standard_normal((ROUNDS, SIZE)).astype(np.float32)
+    parts = random.standard_normal((LENGTH, SIZE)).astype(np.float32)
     sums = []
     for step, part in enumerate(parts):
-        if DIES and step == ROUNDS // 2:
-            die()
-        if step == ROUNDS - 3:
-            await_death(FOLDER, "".join(sys.argv[3:]))
+        if DIES and step == LENGTH // 2:
+            own.die()
+        if step == LENGTH - 3:
+            own.await_death()
         sums.append(worker.all_reduce(part))
         worker.push(np.full(SIZE, 0.5, np.float32))
     worker.settle()
@@ -78,8 +67,8 @@ def work(model: Any) -> None:
 
 
 def die_in_the_middle(holder: fabric.Holder) -> None:
-    wait_for_version(holder, ROUNDS // 2)
-    die_before_the_end(FOLDER)
+    own.wait_for_version(holder, LENGTH // 2)
+    own.die_before_the_end()
 
 
 def main() -> None:
@@ -89,7 +78,7 @@ def main() -> None:
     elif ROLE == "scheduler":
         fabric.register_as_scheduler().serve()
     else:
-        hold(model, die_in_the_middle if DIES else None)
+        own.hold(model, die_in_the_middle if DIES else None)
 
 
 if __name__ == "__main__":

@@ -10,27 +10,15 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pslite_ext import fabric
 from pslite_ext.errors import InvalidArgumentError
-from tests.integration.fabric_process import (
-    NAME,
-    RANK,
-    ROLE,
-    await_death,
-    die,
-    die_before_the_end,
-    hold,
-    wait_for_version,
-)
+from tests.integration import fabric_process as own
+from tests.integration.fabric_process import DIES, FOLDER, LENGTH, RANK, ROLE
 
-FOLDER = Path(sys.argv[1])
-STEPS = int(sys.argv[2])
-DIES = sys.argv[3:4] == [NAME]
 SHAPE = (250, 400)  # 400 kB: several packets
 DIES_AT = 8  # versions, or steps of a worker
 
@@ -40,11 +28,11 @@ def work(model: Any) -> None:
     random = np.random.default_rng(RANK)
     updates = []
     versions = []
-    for step in range(STEPS):
+    for step in range(LENGTH):
         if DIES and step == DIES_AT:
-            die(sys.argv[4])
-        if step == STEPS - 3:
-            await_death(FOLDER, "".join(sys.argv[3:4]))
+            own.die(sys.argv[4])
+        if step == LENGTH - 3:
+            own.await_death()
         got = worker.get()
         versions.append(worker.version)
         updates.append((random.standard_normal(SHAPE) / 100).astype(np.float32))
@@ -59,16 +47,16 @@ def work(model: Any) -> None:
 
 
 def die_in_the_middle(holder: fabric.Holder) -> None:
-    wait_for_version(holder, DIES_AT)
+    own.wait_for_version(holder, DIES_AT)
     with suppress(InvalidArgumentError):  # one of several servers: it has a part
         model, version = holder.model()
         np.save(FOLDER / f"last_of_{ROLE}.npy", model)
         write(f"last_of_{ROLE}", {"version": version})
-    die_before_the_end(FOLDER, sys.argv[4])
+    own.die_before_the_end(sys.argv[4])
 
 
 def serve(model: Any) -> None:
-    holder = hold(model, die_in_the_middle if DIES else None)
+    holder = own.hold(model, die_in_the_middle if DIES else None)
     stats = holder.stats()
     if stats["is_server"] or ROLE == "replica":
         np.save(FOLDER / f"model_{ROLE}.npy", holder.model()[0])

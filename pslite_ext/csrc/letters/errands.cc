@@ -125,8 +125,7 @@ void Errands::Moved(int server) {
 void Errands::Tick(int64_t now_us) {
   const int64_t pause_us = OwnPause_us(std::exchange(ticked_us_, now_us), now_us);
   for (auto& [ticket, errand] : open_) {
-    errand.since_us = std::min(errand.since_us + pause_us, now_us);
-    errand.ask_at_us += pause_us;
+    LeaveOut(pause_us, now_us, &errand.since_us, &errand.ask_at_us);
     const auto& claim = errand.op->command.claim;
     if (now_us < errand.ask_at_us || !claim) continue;
     errand.ask_at_us = options_.stall.NextQuestion(errand.since_us, errand.since_us, now_us);

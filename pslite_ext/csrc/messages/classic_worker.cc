@@ -371,9 +371,7 @@ void ClassicWorker::WatchForStalls() {
     const int64_t now_us = NowUs();
     const int64_t pause_us = OwnPause_us(std::exchange(ticked_us, now_us), now_us);
     for (const auto& pending : pending_) {
-      if (pending == nullptr) continue;
-      pending->moved_us = std::min(pending->moved_us + pause_us, now_us);
-      pending->ask_at_us += pause_us;
+      if (pending != nullptr) LeaveOut(pause_us, now_us, &pending->moved_us, &pending->ask_at_us);
     }
     errands_.Tick(now_us);
     AskAboutLongest(now_us);

@@ -55,11 +55,9 @@ void WorkerStreams::Describe(int server, LinkFigures* figures) const {
 
 void WorkerStreams::Tick(int64_t now_us) {
   const Turn turn(this);
-  if (const int64_t pause_us = OwnPause_us(std::exchange(ticked_us_, now_us), now_us)) {
-    for (auto& [start, tensor] : active_) {
-      tensor->moved_us = std::min(tensor->moved_us + pause_us, now_us);
-      tensor->ask_at_us += pause_us;
-    }
+  const int64_t pause_us = OwnPause_us(std::exchange(ticked_us_, now_us), now_us);
+  for (auto& [start, tensor] : active_) {
+    LeaveOut(pause_us, now_us, &tensor->moved_us, &tensor->ask_at_us);
   }
   for (size_t s = 0; s < servers_.size(); ++s) {
     const std::string notice = servers_[s]->policy->TakeNotice();

@@ -38,6 +38,12 @@ inline int64_t OwnPause_us(int64_t last_us, int64_t now_us) {
   return last_us != 0 && now_us - last_us > kUsual_us ? now_us - last_us : 0;
 }
 
+// Of something that waits: such a pause is no part of it.
+inline void LeaveOut(int64_t pause_us, int64_t now_us, int64_t* moved_us, int64_t* ask_at_us) {
+  *moved_us = std::min(*moved_us + pause_us, now_us);
+  *ask_at_us += pause_us;
+}
+
 // Ends the job: `worker` is the first of those that have not done their part.
 using Stalled = std::function<void(int worker, const std::string& text)>;
 

@@ -5,9 +5,7 @@ namespace mercury::fabric {
 Landing Assembly::Into(size_t server, const ModelLetter& letter) {
   const Key key = KeyOf(letter);
   for (auto it = coming_.begin(); it != coming_.end();) {
-    const bool over = it->second->broken();
-    if (over) it->second->aborted = true;
-    it = over ? coming_.erase(it) : std::next(it);
+    it = it->second->broken() ? coming_.erase(it) : std::next(it);
   }
   if (coming_.size() >= kTransfersMost && coming_.count(key) == 0) {
     coming_.begin()->second->aborted = true;
