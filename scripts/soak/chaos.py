@@ -33,8 +33,9 @@ from scripts.lab.systems.job import ROOT, environment, place
 SCRIPT = ROOT / "scripts" / "lab" / "workloads" / "steps_and_newcomers.py"
 WORKERS, SERVERS, PLACES = 4, 4, 7
 STATE_MB, GRADIENTS_MB, COMPUTES_S = 5.0, 2.0, 0.05
-SILENCE_S, STALL_S, PAUSE_S = 2.0, 3, 1.5
+SILENCE_S, STALL_S, PAUSE_S = 2.0, 2, 1.5
 SLOW_S, SLOW_RATE = 3.0, 100e6
+HANGS_S = 60.0  # one that is stopped for good: then it makes room
 WORKERS_HOSTS = [f"host{n}" for n in range(PLACES + 8)]  # those that hang are there still
 STEPS_AFTER = 40
 SIGNALS = {
@@ -263,6 +264,8 @@ class Chaos:
             one.child.send_signal(signal.SIGSTOP)
             self._after(PAUSE_S, lambda: one.child.send_signal(signal.SIGCONT))
             return True
+        if what == "hang":
+            self._after(HANGS_S, lambda: one.child.send_signal(signal.SIGKILL))
         return self._end(one, SIGNALS[what], what)
 
     def _disturb_host(self, worker: Worker, cut: bool) -> bool:
