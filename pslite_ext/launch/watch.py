@@ -159,13 +159,15 @@ class JobWatch:
                     "script create a store, as mx.kv.create('dist_sync') does?"
                 )
             return 0
-        code, how = first.returncode, f"failed first: it {how_it_ended(first.returncode)}"
-        suspects = [*ended_well, *hung, *self._lost]
-        if code == FAILED_ELSEWHERE and (culprit := self._blamed(suspects)):
-            first, code = culprit, ENDED_EARLY
-            how = f"{how_it_ended(culprit.returncode)} before the job was over"
-            if culprit in hung:
-                how = "hung and was ended"
+        code = first.returncode
+        if code == FAILED_ELSEWHERE and (culprit := self._blamed(ended_well, hung)):
+            first = culprit
+            code = ENDED_EARLY if first in [*ended_well, *hung] else first.returncode
+        how = f"failed first: it {how_it_ended(first.returncode)}"
+        if first in hung:
+            how = "hung and was ended"
+        elif first in ended_well:
+            how = f"{how_it_ended(first.returncode)} before the job was over"
         _, tail = self._tasks[first]
         lines = [f"{self._name(first)} {how}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
@@ -192,25 +194,36 @@ class JobWatch:
         return other if self._of_role("replica") and all(others) else ""
 
     def _goes_on_without(self, child: Child) -> bool:
-        """Whether enough of the others are left. Without a scheduler, training goes on as well."""
+        """The scheduler decides; it also knows of workers that were started elsewhere. Without one,
+        training goes on, if enough of ours are left."""
         task, tail = self._tasks[child]
         if not self._least_workers:
             return False
         # It may be cut off from a job that goes on; of one that has failed, all say so.
         if child.returncode == FAILED_ELSEWHERE and (self._is_over() or self._culprit):
             return False
-        role = "worker" if task.role == "scheduler" else task.role
-        others = [c for c in self._of_role(role) if c is not child and c not in self._lost]
-        least = 1 if role == "server" else self._least_workers
-        if len(others) < least:
+        if task.role == "scheduler" and not (child.has_read() or self._returns(task)):
+            return False  # no job has begun
+        enough = self._enough_without(child)
+        if self._is_over() and not enough:
             return False
         if not self._returns(task):
             self._lost.append(child)
         lines = [f"lost {self._name(child)}: it {how_it_ended(child.returncode)}; its last lines:"]
         lines += [f"    {line}" for line in tail] or ["    (it printed nothing)"]
-        lines += [f"mercury launch: the job goes on; it needs {self._least_workers} workers"]
+        goes_on = "the job goes on" if enough else "the job ends, unless others have joined it"
+        lines += [f"mercury launch: {goes_on}; it needs {self._needs(task)}"]
         self._say("\n".join(lines))
         return True
+
+    def _enough_without(self, child: Child) -> bool:
+        task, _ = self._tasks[child]
+        role = "worker" if task.role == "scheduler" else task.role
+        others = [c for c in self._of_role(role) if c is not child and c not in self._lost]
+        return len(others) >= (1 if role == "server" else self._least_workers)
+
+    def _needs(self, task: Task) -> str:
+        return "a server" if task.role == "server" else f"{self._least_workers} workers"
 
     def _start_again(self, child: Child) -> int:
         """How many were started in its place."""
@@ -243,8 +256,9 @@ class JobWatch:
     def _of_role(self, role: str) -> list[Child]:
         return [child for child, (task, _) in self._tasks.items() if task.role == role]
 
-    def _blamed(self, suspects: Sequence[Child]) -> Child | None:
-        """The one of these of which the scheduler says that the job failed."""
+    def _blamed(self, ended_well: Sequence[Child], hung: Sequence[Child]) -> Child | None:
+        """The one of these, or of the lost, of which the scheduler says that the job failed."""
+        suspects = [*ended_well, *hung, *reversed(self._lost)]
         return next((child for child in suspects if self._name(child) == self._culprit), None)
 
     def _name(self, child: Child) -> str:

@@ -147,6 +147,28 @@ def test_lost_workers_are_started_again(tmp_path: Path) -> None:
     assert f"workers can join: mercury join {tmp_path / 'logs' / 'join.env'}" in err
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_the_scheduler_says_whether_enough_workers_are_left(tmp_path: Path, goes_on: bool) -> None:
+    """It knows of workers that were started elsewhere."""
+    lost, job_is_over = tmp_path / "lost", "sys.exit(0)" if goes_on else blames(("worker", 1))
+    code = (
+        "who = os.environ['DMLC_ROLE'], os.environ.get('DMLC_TASK_ID')\n"
+        f"lost = {str(lost)!r}\n"
+        "if who == ('worker', '1'):\n"
+        "    open(lost, 'w').close()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "while not os.path.exists(lost): time.sleep(0.05)\n"
+        "if who[0] == 'scheduler': sys.stdin.readline(); sys.stdin.readline()\n"  # hears of it
+    )
+    words = ["-n", "2", "-s", "1", "--min-workers", "2", "--max-workers", "3"]
+    ended, _, err = came_to(tmp_path, *words, *python(code + job_is_over))
+    assert "worker 1: it was killed by signal 9; its last lines" in err
+    assert "the job ends, unless others have joined it; it needs 2 workers" in err
+    assert ("the job has ended well, without worker 1" in err) == goes_on
+    assert ("worker 1 failed first: it was killed by signal 9" in err) != goes_on
+    assert ended == (0 if goes_on else 128 + signal.SIGKILL)
+
+
 def test_what_is_used_wrongly_is_not_started_again(tmp_path: Path) -> None:
     words = ("-n", "1", "-s", "1", "--restarts")
     returned, _, err = came_to(tmp_path, *words, "3", *python("sys.exit(2)"))
