@@ -210,6 +210,7 @@ class Aggregator : public Endpoint, public HostSums {
   void SayResumed(SummedTensor* tensor, uint64_t mine, int worker);
   static bool Stands(const SummedTensor& tensor, uint64_t mine);
   void AskForValue(SummedTensor* tensor, uint64_t mine);
+  void DropFromResumption(SummedTensor* tensor, uint64_t mine, int worker);
   // It has finished and will send no more: tensors that wait for it fail, or do without.
   void Leaves(int worker);
   static Status NoFirstValue();

@@ -61,12 +61,7 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker, bool had_copies) {
     slot.in = 0;
     slot.in_from_afar = false;
     if (!slot.adds && AllAreIn(slot)) SlotComplete(tensor, i);
-    if (!Stands(*tensor, i)) {
-      Resumption& resumption = tensor->resumptions[i];
-      resumption.Drop(w);
-      if (resumption.asked == worker) resumption.asked = -1;
-      TryResume(tensor, i);
-    }
+    if (!tensor->resumptions.empty()) DropFromResumption(tensor, i, worker);
   }
   // Nobody else gives first values.
   const bool awaits = std::any_of(tensor->slots.begin(), tensor->slots.end(),
@@ -74,6 +69,16 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker, bool had_copies) {
   if (worker == 0 && awaits && tensor->failed.ok() && tensor->resumptions.empty()) {
     FailTensor(tensor, NoFirstValue());
   }
+}
+
+// Whether it was asked for a sum, or, later, for a value that others fetch: another one is asked.
+void Aggregator::DropFromResumption(SummedTensor* tensor, uint64_t mine, int worker) {
+  Resumption& resumption = tensor->resumptions[mine];
+  resumption.Drop(static_cast<size_t>(worker));
+  const bool asked = resumption.asked == worker;
+  if (asked) resumption.asked = -1;
+  if (!resumption.over()) return TryResume(tensor, mine);
+  if (asked && !tensor->slots[mine].waiting.empty()) AskForValue(tensor, mine);
 }
 
 // Some of its copy has come.

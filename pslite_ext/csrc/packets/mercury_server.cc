@@ -41,10 +41,9 @@ Status MercuryServer::Start(const MercuryOptions& options, const std::map<int, u
     events.lost = [this, i](int peer, const Status& status) {
       if (peer < 0) return events_.lost(peer, status);
       const std::shared_ptr<Shard> shard = ShardOf(peer);
+      lanes_[0]->Post([this, shard, peer, i] { LinkGone(shard.get(), peer, i); });
       if (status.code() != Code::kPeerLost || IsMissed(*shard)) {
         events_.lost(WorkerOf(peer), status);
-      } else {
-        lanes_[0]->Post([this, shard, peer, i] { LinkGone(shard.get(), peer, i); });
       }
     };
     events.left = [](int /*worker*/) {};  // the aggregator has heard the goodbye
@@ -191,13 +190,15 @@ void MercuryServer::HasLeft(int worker) {
   SayIfAllAreOut();
 }
 
-// It has left, and comes for no slots that it had not come for before.
+// It has left, and comes for no slots that it had not come for before. Where a link of it has ended
+// without a goodbye, none comes any more.
 void MercuryServer::ForgetWhereItHasNotCome(int worker) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const int peer = static_cast<int>(i) * options_.workers + worker;
     int lanes = 0;
     for (int lane = 0; lane < options_.lanes; ++lane) {
-      lanes += static_cast<int>(taken_.count({peer, lane}));
+      const std::pair<int, int> link(peer, lane);
+      if (taken_.count(link) != 0 && gone_.count(link) == 0) ++lanes;
     }
     if (lanes == options_.lanes || shards_[i]->aggregator == nullptr) continue;
     shards_[i]->clerk->Departed(worker);

@@ -161,6 +161,9 @@ bool MercuryServer::IsMissed(const Shard& shard) const {
 void MercuryServer::LinkGone(const Shard* shard, int peer, int lane) {
   if (shards_[static_cast<size_t>(peer / options_.workers)].get() != shard) return;
   gone_.emplace(peer, lane);
+  const int worker = WorkerOf(peer);
+  // It has left, by what the scheduler says, which may be heard sooner than that its link ends.
+  if (out_.count(worker) != 0 && new_.count(worker) == 0) ForgetWhereItHasNotCome(worker);
   ForgetThoseGiven();
 }
 

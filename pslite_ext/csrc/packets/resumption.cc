@@ -22,6 +22,11 @@ const Resumption::Said& Resumption::First() const {
   return first == said_.end() ? said_.front() : *first;
 }
 
+void Resumption::End() {
+  last_ = round();
+  over_ = true;
+}
+
 // Rounds are counted modulo 256.
 int Resumption::RoundsAhead(const Said& of) const {
   return static_cast<int8_t>(static_cast<uint8_t>(of.round - First().round));
@@ -38,6 +43,7 @@ bool Resumption::Consistent() const {
 }
 
 uint8_t Resumption::round() const {
+  if (over_) return last_;
   int most = 0;
   for (const Said& said : said_) {
     if (!said.out) most = std::max(most, RoundsAhead(said));

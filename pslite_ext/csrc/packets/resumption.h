@@ -33,14 +33,14 @@ class Resumption {
   void Drop(size_t worker) { said_[worker].out = true; }
   void Expect(size_t worker) { said_[worker] = Said(); }
   bool over() const { return over_; }
-  void End() { over_ = true; }
+  void End();
 
   // Whether all have said where they stand.
   bool Known() const;
   bool HasSaid(size_t worker) const { return said_[worker].known; }
   // Once known. False: they are further apart than they can be.
   bool Consistent() const;
-  uint8_t round() const;  // the last one that is done
+  uint8_t round() const;  // the last one that is done; as it was when this ended
   // Who is a round behind.
   bool Behind(size_t worker) const;
   bool AnyBehind() const;
@@ -66,6 +66,7 @@ class Resumption {
 
   std::vector<Said> said_;  // by worker
   bool over_ = false;
+  uint8_t last_ = 0;  // once it is over, whoever is in the job by then
 };
 
 }  // namespace mercury

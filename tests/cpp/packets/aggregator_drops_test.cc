@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packets/lone_server.h"
+#include "packets/resumption.h"
 
 using namespace mercury;           // NOLINT: a test
 using namespace mercury::testing;  // NOLINT: a test
@@ -203,4 +204,43 @@ TEST(lanes_add_while_a_worker_goes) {
       CHECK_TRUE(sum.find_first_not_of("\x07\x0f") == std::string::npos);
     }
   }
+}
+
+// Of the round that is over where the lost server's slot is taken on: another worker is asked.
+TEST(who_gives_what_others_fetch_may_go_too) {
+  AggregatorOptions options = Elastic(3);
+  options.resumes = true;
+  LoneServer server(options);
+  const auto stand = [&](int worker) {
+    Header h;
+    h.kind = PacketKind::kStands;
+    h.round = 9;
+    h.priority = Standing::kHasSum | Standing::kGaveFirst;
+    return server.Send(worker, h);
+  };
+  for (int w = 0; w < 3; ++w) {
+    REQUIRE_OK(server.Declare(w, 0, 7, 100));
+    REQUIRE_OK(stand(w));
+  }
+  for (int w = 0; w < 3; ++w) {
+    const auto got = server.Drain(w);
+    REQUIRE_EQ(got.size(), size_t{1});
+    CHECK_TRUE(got[0].header.kind == PacketKind::kResumed);
+  }
+  REQUIRE_OK(server.Send(2, PacketKind::kFetch, 0));
+  for (const int giver : {0, 1}) {
+    const auto got = server.Drain(giver);
+    REQUIRE_EQ(got.size(), size_t{1});
+    CHECK_TRUE(got[0].header.kind == PacketKind::kWanted);
+    CHECK_EQ(int{got[0].header.round}, 9);
+    if (giver == 0) server.aggregator.Drop(0, 0);
+  }
+  Header given;
+  given.kind = PacketKind::kGiven;
+  given.round = 9;
+  given.priority = 3;
+  REQUIRE_OK(server.Send(1, given, Of(100, 5)));
+  const auto fetched = server.Drain(2);
+  REQUIRE_EQ(fetched.size(), size_t{1});
+  CHECK_TRUE(fetched[0].payload == Of(100, 5));
 }

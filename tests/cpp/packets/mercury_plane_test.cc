@@ -345,6 +345,34 @@ TEST(a_worker_that_says_goodbye_is_not_lost) {
   CHECK_EQ(plane.events().size(), size_t{0});
 }
 
+// It has finished, by what the scheduler says, sooner or later than its link ends; what it sent
+// last does not come any more.
+TEST(a_worker_that_has_left_without_a_goodbye_is_not_waited_for) {
+  for (const bool said_first : {true, false}) {
+    MercuryOptions options = PlaneOptions(2, 1);
+    options.elastic = true;
+    Plane plane(options);
+    plane.StartWorker(0, plane.Of(0));
+    REQUIRE_TRUE(plane.WaitReady());
+    RawWorker raw(plane.address(0), plane.Of(1));
+    raw.Send(RawWorker::Declare(100));
+    const auto waits = plane.Submit(0, 5, 100, 0);
+    const int64_t until = NowMs() + 60000;
+    const std::string there = "\"worker 1\",\"connected\":1";
+    while (plane.server(0).Figures().find(there) == std::string::npos)
+      REQUIRE_TRUE(NowMs() < until);
+    if (said_first) plane.server(0).Departed(1);
+    raw.HangUp();
+    if (!said_first) {
+      REQUIRE_TRUE(plane.WaitEvent());
+      plane.server(0).Departed(1);
+    }
+    REQUIRE_TRUE(plane.WaitDone());
+    CHECK_OK(waits->status);
+    CHECK_TRUE(waits->sum == waits->values);
+  }
+}
+
 TEST(a_worker_that_leaves_a_failed_job_has_not_finished) {
   Plane plane(PlaneOptions(2, 1));
   plane.StartWorker(0, plane.Of(0));

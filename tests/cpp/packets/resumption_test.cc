@@ -87,3 +87,13 @@ TEST(first_values_are_awaited_of_who_has_not_given_them) {
   resumption.Stands(1, 0, Standing::kGaveFirst);
   CHECK_TRUE(resumption.AwaitsFirst());
 }
+
+TEST(the_last_round_stays_what_it_was_whoever_comes_afterwards) {
+  Resumption resumption = Of({200, 200});
+  resumption.End();
+  resumption.Expect(0);  // another, who has not said anything yet
+  CHECK_EQ(resumption.round(), 200);
+  CHECK_EQ(resumption.Giver(), 1);
+  resumption.Drop(1);
+  CHECK_EQ(resumption.Giver(), -1);
+}
