@@ -28,7 +28,7 @@ class Display:
 
     def __init__(self, stream: TextIO, on_end: Callable[[str], None] = lambda why: None) -> None:
         stream.flush()
-        self._fd = stream.fileno()
+        self._fd = os.dup(stream.fileno())  # whoever closes the stream: it is not another file's
         self._encoding = stream.encoding or "utf-8"
         self._on_end = on_end
         self._changed = threading.Condition()  # guards what follows
@@ -63,13 +63,18 @@ class Display:
         """Once all is written, or when the reader takes nothing."""
         while not self.is_done(_LOOK_S):
             if self._taken_at < time.monotonic() - PATIENCE_S:
-                return self._end("nobody reads it")
-        return None
+                self._end("nobody reads it")
+                return
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
 
     def _write(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._lines)
+                self._changed.wait_for(lambda: self._lines or self._over)
+                if self._over:
+                    break
                 line = self._lines[0]
             why_not = self._written(line)
             with self._changed:
@@ -79,6 +84,10 @@ class Display:
                 self._changed.notify_all()
             if why_not:
                 self._end(why_not)
+        with self._changed:
+            self._lines.clear()
+            self._changed.notify_all()
+        os.close(self._fd)
 
     def _written(self, line: bytes) -> str:
         takes = select.poll()
