@@ -55,6 +55,7 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
     return Fail(roster_.elastic() ? why.Saying(why.detail() + roster_.Shortage()) : why);
   Actions actions;
   for (const auto& [node, generation] : fresh) {
+    ForgetLinks(node);
     at_barrier_.erase(node);
     suspect_ms_.erase(node);
     newcomers_.erase(node);
@@ -70,6 +71,13 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
   if (state_ != State::kRunning) return actions;
   for (Action& action : LetServersIn()) actions.push_back(std::move(action));
   return actions;
+}
+
+// Another may have its place.
+void SchedulerMembership::ForgetLinks(int node) {
+  cut_at_ms_.erase(std::remove_if(cut_at_ms_.begin(), cut_at_ms_.end(),
+                                  [node](const auto& cut) { return cut.first == node; }),
+                   cut_at_ms_.end());
 }
 
 Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
@@ -116,19 +124,25 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
   if (!lost.empty()) {
     return Lose(lost, Status::PeerLost(why).By({Blame::kLost, Losses(lost)}));
   }
-  return links.empty() ? Actions() : CutOff(links, why);
+  return links.empty() ? Actions() : CutOff(links, why, now_ms);
 }
 
 // Both ends of each link are there. A job that can does without the one that more links have failed
-// of; if there is none, without the worker.
+// of, lately; if there is none, without the worker. So a server that nobody reaches, but the
+// scheduler, costs one worker at most.
 Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
-                                    const std::string& why) {
+                                    const std::string& why, int64_t now_ms) {
   std::vector<Party> parties;
   std::map<int, int> failed;  // links, by node
+  const int64_t lately_ms = now_ms - 2 * times_.heartbeat_timeout_ms;
+  for (const auto& [node, at_ms] : cut_at_ms_) {
+    if (at_ms > lately_ms) ++failed[node];
+  }
   for (const auto& [one, other] : links) {
     for (const int id : {one, other}) {
       parties.push_back({RoleOf(id), RankOf(id), ""});
       ++failed[id];
+      cut_at_ms_.emplace_back(id, now_ms);
     }
   }
   std::set<int> nodes;

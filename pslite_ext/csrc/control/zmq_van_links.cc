@@ -126,7 +126,11 @@ void ZmqVan::LoseLink(int peer, const Status& status) {
                      true);
     }
     const std::vector<Party> both = {{RoleOf(node), RankOf(node), ""}, {Role::kScheduler, 0, ""}};
-    return FailJob(status.By({Blame::kApart, both}), true);
+    const Status apart = status.By({Blame::kApart, both});
+    const bool may_go = is_scheduler_ && scheduler_membership_->running() &&
+                        scheduler_membership_->roster().elastic();
+    if (!may_go) return FailJob(apart, true);
+    return CarryOut(scheduler_membership_->DoWithout(node, apart));
   }
   link_watch_.Break(peer);
   Report(peer, status);

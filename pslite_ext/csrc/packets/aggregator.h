@@ -45,7 +45,7 @@
 
 namespace mercury {
 
-constexpr size_t kTensorsMax = 65536;  // of a worker
+constexpr size_t kTensorsMax = size_t{1} << 20;  // of a worker, with what it gives to newcomers
 
 struct AggregatorOptions {
   int num_workers = 1;             // for which there are places

@@ -265,7 +265,10 @@ Status Aggregator::Fetch(int worker, const Header& header) {
 Status Aggregator::Answer(int worker, const Header& header) {
   const Peer* peer = peers_[static_cast<size_t>(worker)].get();
   SummedTensor* tensor = peer->tensors[header.tensor].tensor;
-  if (peer->first.size() > 2 * peer->tensors.size() + kAnswersMax) {
+  const auto answers = std::count_if(
+      peer->first.begin(), peer->first.end(),
+      [](const OutPacket& packet) { return packet.header.kind == PacketKind::kAnswer; });
+  if (static_cast<size_t>(answers) > 2 * peer->tensors.size() + kAnswersMax) {
     return Status::Corrupt("it asks more than it listens");
   }
   const bool of_host = !options_.ranks.empty();

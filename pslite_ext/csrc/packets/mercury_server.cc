@@ -160,11 +160,14 @@ void MercuryServer::Drop(int worker) {
       shard->clerk->Departed(worker);
       shard->aggregator->Drop(worker, 0);
     }
+    // At once, where others may be posted behind it: a newcomer may have the place next.
     for (auto& lane : lanes_) {
-      lane->Post([lane = lane.get(), worker, workers = options_.workers,
-                  shards = static_cast<int>(shards_.size())] {
+      const auto close = [lane = lane.get(), worker, workers = options_.workers,
+                          shards = static_cast<int>(shards_.size())] {
         for (int i = 0; i < shards; ++i) lane->Close(i * workers + worker);
-      });
+      };
+      if (lane == lanes_[0]) close();
+      if (lane != lanes_[0]) lane->Post(close);
     }
     ForgetThoseGiven();
   });

@@ -108,6 +108,33 @@ TEST(a_server_that_several_cannot_reach_is_done_without) {
   }
 }
 
+// Others find out later that they cannot reach it either.
+TEST(a_server_that_nobody_reaches_costs_one_worker_at_most) {
+  SchedulerMembership s(4, 2, Times(), 0);
+  for (int port = 10; port < 12; ++port) Join(&s, M(Role::kServer, port, port - 10), 0);
+  for (int w = 0; w < 4; ++w) Join(&s, M(Role::kWorker, 2 + w, w), 0);
+  s.GoOnWith(1, true);
+  std::set<int> lost;
+  const auto pass = [&](int64_t from_ms, int64_t to_ms) {
+    for (int64_t t = from_ms; t <= to_ms; t += 500) {
+      for (const Member& m : s.members()) s.Heard(m.id, t);
+      for (const Action& a : s.Tick(t)) {
+        if (a.kind == Action::kLost) lost.insert(a.node);
+      }
+    }
+  };
+  s.Accuse(W(2), kServer0, "nothing arrives", 0);
+  pass(500, 5000);
+  CHECK_TRUE(lost == std::set<int>({W(2)}));
+  s.Accuse(W(0), kServer0, "nothing arrives", 5000);
+  pass(5500, 9000);
+  CHECK_TRUE(lost == std::set<int>({W(2), kServer0}));
+  // It is another link's failure, long after.
+  s.Accuse(W(1), NodeId(Role::kServer, 1), "nothing arrives", 90000);
+  pass(90500, 95000);
+  CHECK_TRUE(lost.count(W(1)) != 0 && s.running());
+}
+
 TEST(a_worker_that_stalls_is_done_without) {
   SchedulerMembership s = Elastic(3, 2);
   const Status how = Status::Timeout("tensor 'w' has waited for 600 s");

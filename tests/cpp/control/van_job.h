@@ -59,6 +59,9 @@ class Observer : public VanObserver {
   void OnDeparted(int node) override {
     Change([&] { departed.push_back(node); });
   }
+  void OnLost(int node, const Status& /*why*/) override {
+    Change([&] { lost.push_back(node); });
+  }
   void OnFailed(const Status& status) override {
     if (on_failed) on_failed();
     Change([&] {
@@ -83,7 +86,7 @@ class Observer : public VanObserver {
   std::function<void()> on_agreed, on_failed;  // set before there can be a job
   std::string agreed;                          // before `id` is there
   int id = 0, barriers = 0, ends = 0;
-  std::vector<int> departed;
+  std::vector<int> departed, lost;
   Status failure;
 
  private:

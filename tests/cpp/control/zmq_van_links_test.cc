@@ -46,6 +46,37 @@ TEST(a_slow_link_is_not_a_silent_one) {
   CHECK_TRUE(job.alive());
 }
 
+// What it said to the scheduler is lost: the others go on, if they may.
+TEST(who_has_lost_messages_to_the_scheduler_is_done_without) {
+  for (const int least : {0, 1}) {
+    TcpProxy box;
+    VanJob job(2, 1, kLong);
+    const auto may_lose = [least](Node* node) { node->van->GoOnWith(least, false, 0); };
+    may_lose(&job.scheduler());
+    job.Add(Role::kServer);
+    job.Add(Role::kWorker);
+    Node& behind = job.AddSpecial<BoxedVan>(Role::kWorker, &box, Role::kScheduler);
+    for (size_t i = 1; i < job.nodes.size(); ++i) {
+      Node& node = *job.nodes[i];
+      may_lose(&node);
+      REQUIRE_TRUE(node.observer.Wait([&] { return node.observer.id != 0; }));
+    }
+    box.Set(TcpProxy::kSwallow);
+    REQUIRE_TRUE(Until([&] { return box.swallowed() != 0; }));
+    box.Set(TcpProxy::kPass);
+    box.Reset();
+    REQUIRE_TRUE(behind.observer.Wait([&] { return behind.observer.ends != 0; }));
+    const auto& left = job.nodes[2];
+    if (least == 0) {
+      REQUIRE_TRUE(left->observer.Wait([&] { return left->observer.ends != 0; }));
+    } else {
+      REQUIRE_TRUE(left->observer.Wait([&] { return !left->observer.lost.empty(); }));
+      CHECK_EQ(left->observer.lost[0], behind.observer.id);
+      CHECK_FALSE(left->observer.Ended());
+    }
+  }
+}
+
 TEST(a_flipped_bit_is_never_handed_over) {
   LinkJob job(kLong, Role::kWorker, Role::kServer, TcpProxy::kPass);
   job.Ask(1, 100000);
