@@ -117,9 +117,9 @@ Actions SchedulerMembership::Register(const Member& member, int64_t now_ms) {
     return Actions{{Action::kReject, -1, why, member}};
   };
   if (member.role == Role::kScheduler) return reject("this job has its scheduler");
-  for (const Member& m : members_) {
-    if (m.life == member.life) return {};  // said twice
-  }
+  ForgetTooSoon(member.life);  // it is said again
+  const auto same = [&member](const Member& m) { return m.life == member.life; };
+  if (std::any_of(members_.begin(), members_.end(), same)) return {};
   if (member.rank_hint == kJoins && state_ == State::kGathering) {
     too_soon_.push_back(member);
     return {};
@@ -358,19 +358,6 @@ Actions SchedulerMembership::CheckOver() {
   Actions actions = RejectThoseTooSoon("the job has ended");
   actions.push_back({Action::kEnd, -1, "", {}});
   return actions;
-}
-
-Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int64_t now_ms) {
-  for (size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].life != life) continue;
-    const Member gone = members_[i];
-    // It does not know yet that it has a rank.
-    if (gone.id != -1) return Leave(gone.id, Status::PeerLost(why), now_ms);
-    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    return Fail(Status::PeerLost(std::string(Name(gone.role)) + " at " + At(gone) +
-                                 " ended before the job had started: " + why));
-  }
-  return {};
 }
 
 Actions SchedulerMembership::Barrier(int node, uint64_t passed) {

@@ -194,6 +194,7 @@ class SchedulerMembership {
   Actions Come(const Member& member, int64_t now_ms);
   Actions TakeThoseTooSoon(int64_t now_ms);
   Actions RejectThoseTooSoon(const std::string& why);
+  void ForgetTooSoon(uint64_t life);
   std::string NoPlace(const Member& member, int64_t now_ms) const;
   bool MayBeMissedSoon(const Member& member, int64_t now_ms) const;
   std::set<int> LostWith(const std::set<int>& nodes) const;

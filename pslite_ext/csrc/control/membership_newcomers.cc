@@ -67,12 +67,32 @@ Actions SchedulerMembership::TakeThoseTooSoon(int64_t now_ms) {
   return actions;
 }
 
+void SchedulerMembership::ForgetTooSoon(uint64_t life) {
+  too_soon_.erase(std::remove_if(too_soon_.begin(), too_soon_.end(),
+                                 [life](const Member& member) { return member.life == life; }),
+                  too_soon_.end());
+}
+
 Actions SchedulerMembership::RejectThoseTooSoon(const std::string& why) {
   Actions actions;
   for (const Member& member : std::exchange(too_soon_, {})) {
     actions.push_back({Action::kReject, -1, why, member});
   }
   return actions;
+}
+
+Actions SchedulerMembership::Withdraw(uint64_t life, const std::string& why, int64_t now_ms) {
+  ForgetTooSoon(life);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].life != life) continue;
+    const Member gone = members_[i];
+    // It does not know yet that it has a rank.
+    if (gone.id != -1) return Leave(gone.id, Status::PeerLost(why), now_ms);
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+    return Fail(Status::PeerLost(std::string(Name(gone.role)) + " at " + At(gone) +
+                                 " ended before the job had started: " + why));
+  }
+  return {};
 }
 
 Actions SchedulerMembership::Come(const Member& member, int64_t now_ms) {

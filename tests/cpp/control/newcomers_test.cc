@@ -159,6 +159,30 @@ TEST(who_waits_for_its_place_hears_of_the_end) {
   CHECK_TRUE(Find(actions, Action::kEnd) != nullptr);
 }
 
+// It says again that it comes, and has its place then.
+TEST(who_has_its_place_does_not_wait_for_it_any_more) {
+  SchedulerMembership s = Begun(1, 2);
+  s.Suspect(W(1), 100);
+  const Member again = M(Role::kWorker, 21, 1);
+  CHECK_TRUE(s.Register(again, 110).empty());
+  s.Ended({Role::kWorker, 1, "was killed by signal 9", true});
+  CHECK_EQ(Admitted(s.Register(again, 112)), W(1));
+  s.Leave(W(1), Status::PeerLost("it has another model"), 115);
+  const Actions actions = s.Leave(W(0), Status::Ok(), 120);
+  CHECK_TRUE(Find(actions, Action::kEnd) != nullptr);
+  CHECK_TRUE(Find(actions, Action::kReject) == nullptr);
+}
+
+TEST(who_withdraws_while_it_waits_is_not_taken_in) {
+  SchedulerMembership s = Begun(1, 2);
+  s.Suspect(W(1), 100);
+  const Member again = M(Role::kWorker, 21, 1);
+  CHECK_TRUE(s.Register(again, 110).empty());
+  CHECK_TRUE(s.Withdraw(again.life, "it was interrupted", 111).empty());
+  s.Ended({Role::kWorker, 1, "was killed by signal 9", true});
+  CHECK_EQ(Admitted(s.Tick(200)), -1);
+}
+
 TEST(newcomers_are_lost_alone) {
   SchedulerMembership s = Begun(2);  // which needs both that it has
   s.Register(M(Role::kWorker, 21), 0);
