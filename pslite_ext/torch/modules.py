@@ -102,8 +102,13 @@ def refuse_other_parallel(model: Any, by: str) -> None:
                 )
 
 
-def refuse_ddp_around(caller: str = "mercury.wrap") -> None:
-    """In a wrapped model's forward."""
+def refuse_parallel_around(model: Any, caller: str = "mercury.wrap") -> None:
+    """In a wrapped model's forward, or in that of a copy that DataParallel has made."""
+    if getattr(model, "_is_replica", False):
+        raise InvalidArgumentError(
+            f"this model was given to {caller}, and to DataParallel as well, whose copies wait for "
+            "no update: start a worker for each GPU instead"
+        )
     ddp = torch.nn.parallel.DistributedDataParallel
     if getattr(ddp, "_active_ddp_module", None) is not None:
         raise InvalidArgumentError(

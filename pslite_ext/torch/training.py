@@ -24,7 +24,7 @@ from pslite_ext.torch.modules import (
     Hook,
     is_scripted,
     refuse_assign,
-    refuse_ddp_around,
+    refuse_parallel_around,
     waiting,
 )
 from pslite_ext.torch.optimizers import (
@@ -165,8 +165,8 @@ class Training:
 
         return wait
 
-    def _before_model(self, *_args: Any) -> None:
-        refuse_ddp_around()
+    def _before_model(self, model: Any = None, *_args: Any) -> None:
+        refuse_parallel_around(model)
         self._updates.check()
         frozen, self._frozen = self._frozen, []
         for entry in frozen:  # some may not be any more

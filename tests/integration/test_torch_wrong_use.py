@@ -46,6 +46,7 @@ TOLD_SEVERAL = (
     r"load the same checkpoint.* worker \d has key (loaded a|no) checkpoint",
     r"make the same steps.* worker \d has key (0|1) steps made and 2 sums begun ",
     r"given to mercury\.wrap, and to DistributedDataParallel as well",
+    r"given to mercury\.wrap, and to DataParallel as well",
     r"parameter 'weight' is torch\.float64 on cpu, but the parameter was torch\.float32 on",
     r"a wrapped model cannot be scripted",
 )

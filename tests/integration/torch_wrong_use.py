@@ -140,6 +140,8 @@ def several() -> None:
     tell(twice)
     model, optimizer = mercury.wrap(*pair())
     step(model, optimizer)
+    of_data_parallel = model._replicate_for_data_parallel()
+    tell(lambda: of_data_parallel(torch.ones(1, 3)))
     model.double()
     tell(lambda: (model(torch.ones(1, 3).double()).sum().backward(), optimizer.step()))
     tell(lambda: torch.jit.script(model))

@@ -23,13 +23,13 @@ from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.entries import refuse_sparse
 from pslite_ext.torch.mlfabric.momentum import left_to_the_server, rule_of
 from pslite_ext.torch.mlfabric.vector import ParameterVector
-from pslite_ext.torch.modules import ForwardHook, Hook, is_scripted, refuse_ddp_around
+from pslite_ext.torch.modules import ForwardHook, Hook, is_scripted, refuse_parallel_around
 
 CALLER = "mercury.fabric"
 
 
-def _refuse_ddp(*_args: Any) -> None:
-    refuse_ddp_around(CALLER)
+def _refuse_parallel(model: Any = None, *_args: Any) -> None:
+    refuse_parallel_around(model, CALLER)
 
 
 class FabricTraining(Alone):
@@ -44,7 +44,7 @@ class FabricTraining(Alone):
         self._vector = ParameterVector(self._names)
         self._worker: Worker | None = None
         self._loaded = False
-        model.register_forward_pre_hook(ForwardHook(_refuse_ddp, _refuse_ddp))
+        model.register_forward_pre_hook(ForwardHook(_refuse_parallel, _refuse_parallel))
         for module in filterfalse(is_scripted, model.modules()):
             module.register_load_state_dict_post_hook(Hook(lambda *_: self.loaded()))
 
