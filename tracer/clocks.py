@@ -57,7 +57,7 @@ class Alignment:
 
     clocks: dict[str, ClockOffset]
     notes_agree: bool = True  # False: what the files say of clocks contradicts their messages
-    consistent: bool = True  # False: even in short windows no set of clocks explains the times
+    consistent: bool = True  # False: in some windows, however short, no clocks explain the times
 
 
 def aligned(run: Run) -> tuple[RoundTrips, Alignment]:
@@ -70,6 +70,19 @@ def aligned(run: Run) -> tuple[RoundTrips, Alignment]:
         if any(alignment.clocks[trace.header.node].add_us)
     }
     return (round_trips(run, moves) if moves else raw), alignment
+
+
+def doubts(run: Run, alignment: Alignment) -> list[str]:
+    """In words, what there is to be said against the times of the run."""
+    if not (run.workers and run.servers):
+        return []
+    if not alignment.consistent:
+        return ["messages arrive before they are sent, whatever the clocks: times are wrong"]
+    return [
+        f"nothing ties the clock of {clock.node} to the others; its times are as written"
+        for clock in alignment.clocks.values()
+        if not clock.known
+    ]
 
 
 def estimate(run: Run, raw: RoundTrips) -> Alignment:
@@ -157,25 +170,38 @@ def _tightest(bounds: Floats) -> tuple[Floats | None, Floats]:
 
 
 def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
-    """Windows short enough that each has one number per clock."""
+    """Windows short enough that each has one number per clock.
+
+    If some windows have none, however short, the others tell: wrong times are few, or there is
+    nothing to be known.
+    """
     start = raw.times[rt.W_PUSH_SEND]
     usable = start != rt.MISSING
     if not usable.any():
         return Alignment({node: ClockOffset(node) for node in nodes}, False, False)
+    best: tuple[float, list[float], list[tuple[Floats, Floats]]] = (0.0, [], [])
     for windows in WINDOWS:
         edges = np.quantile(start[usable], np.linspace(0, 1, windows + 1))
         inside = [
             usable & (start >= one) & (start <= two) for one, two in zip(edges[:-1], edges[1:])
         ]
-        found = [_tightest(_bounds_of_messages(run, raw, rows)) for rows in inside]
-        ahead = [offsets for offsets, _ in found if offsets is not None]
-        if len(ahead) < windows:
-            continue
-        at = (edges[:-1] + edges[1:]) / 2
-        clocks = {}
-        for i, node in enumerate(nodes):
-            add = [-float(offsets[i]) for offsets in ahead]
-            within = max(float(width[i]) for _, width in found)
-            clocks[node] = _clock(node, [float(a) - b for a, b in zip(at, add)], add, within)
-        return Alignment(clocks, False)
-    return Alignment({node: ClockOffset(node) for node in nodes}, False, False)
+        at: list[float] = []
+        told: list[tuple[Floats, Floats]] = []
+        for rows, middle in zip(inside, (edges[:-1] + edges[1:]) / 2):
+            ahead, within = _tightest(_bounds_of_messages(run, raw, rows))
+            if ahead is not None:
+                at.append(float(middle))
+                told.append((ahead, within))
+        share = len(told) / windows
+        if share == 1 or (share > 0.5 and not best[1]):  # short ones tell less
+            best = (share, at, told)
+        if share == 1:
+            break
+    share, at, told = best
+    clocks = {}
+    for i, node in enumerate(nodes):
+        add = [-float(ahead[i]) for ahead, _ in told] or [0.0]
+        within_us = max((float(within[i]) for _, within in told), default=0.0)
+        moments = [moment - a for moment, a in zip(at or [0.0], add)]
+        clocks[node] = _clock(node, moments, add, within_us)
+    return Alignment(clocks, False, share == 1)

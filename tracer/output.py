@@ -16,28 +16,34 @@ from tracer.errors import TraceError
 
 @contextlib.contextmanager
 def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """Opens `path` for writing under a name of its own; it gets its name when it is complete."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    """Opens `path` for writing under a name of its own; it gets its name when it is complete.
+
+    A device or a pipe is written to as it is, and a link stays one.
+    """
+    target = Path(os.path.realpath(path))
+    special = os.path.exists(target) and not target.is_file() and not target.is_dir()
+    part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
             yield file
-        os.replace(part, target)
+        if not special:
+            os.replace(part, target)
     except OSError as error:
         raise TraceError(
             f"{target}: cannot be written: {error.strerror or error}; "
             "choose another place or make room"
         ) from error
     finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
+        if not special:
+            with contextlib.suppress(OSError):
+                part.unlink()
 
 
 @contextlib.contextmanager
 def whole_directory(path: str | Path) -> Iterator[Path]:
     """A directory to write into. If that fails, nothing is left that was not there before."""
     folder = Path(path)
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    made = [one for one in (folder, *folder.parents) if not os.path.exists(one)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

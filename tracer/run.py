@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from tracer.errors import TraceError
 from tracer.format.reader import read_trace
-from tracer.format.record import Header, Problem, Trace
+from tracer.format.record import Header, Problem, Trace, whole_number
 from tracer.progress import Progress
 
 SUFFIXES = (".txt", ".dlc")
@@ -34,6 +35,7 @@ class Run:
     servers: list[Trace]
     scheduler: list[Trace] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    unread: list[Problem] = field(default_factory=list)  # of these, files that are left out whole
     path: str = ""
 
     @property
@@ -99,18 +101,19 @@ def _key_of(words: list[str]) -> Key | None:
     """`key 0 bytes 2000 priority 0 name conv0_weight`"""
     if len(words) < 8 or words[0] != "key" or words[2::2][:3] != ["bytes", "priority", "name"]:
         return None
-    try:
-        return Key(int(words[1]), " ".join(words[7:]), int(words[3]), int(words[5]))
-    except ValueError:
+    index, size, urgency = whole_number(words[1]), whole_number(words[3]), words[5]
+    priority = whole_number(urgency.removeprefix("-"))
+    if index is None or size is None or priority is None:
         return None
+    return Key(index, " ".join(words[7:]), size, -priority if urgency[0] == "-" else priority)
 
 
 def trace_paths(path: str | Path) -> list[Path]:
     """The trace files of a directory; the binary one where a node has both forms."""
     place = Path(path)
-    if place.is_file():
+    if os.path.isfile(place):
         return [place]
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise TraceError(f"{place}: there is no such file or directory")
     chosen: dict[str, Path] = {}
     try:
@@ -153,12 +156,24 @@ def read_run(
     if not traces:
         raise TraceError(f"{places[0]}: none of its {len(files)} files is a trace: {unread[0]}")
     run = assemble(traces, str(places[0]))
+    run.unread = unread
     run.problems = unread + run.problems
     return run
 
 
+def _fill_in(traces: Sequence[Trace]) -> None:
+    """What a header leaves out, others may say, or more records tell."""
+    for what in ("workers", "servers"):
+        said = [trace for trace in traces if what not in trace.header.guessed] or traces
+        most = max(getattr(trace.header, what) for trace in said)
+        for trace in traces:
+            if what in trace.header.guessed and getattr(trace.header, what) < most:
+                trace.header = replace(trace.header, **{what: most})
+
+
 def assemble(traces: Sequence[Trace], path: str = "") -> Run:
     """Traces as one run; an error if they cannot be of one."""
+    _fill_in(traces)
     first = traces[0]
     seen: dict[tuple[str, int, bool], Trace] = {}
     for trace in traces:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.trace import overheads_reference as reference
 from tests.trace.figure_8 import PHASES, WAIT_US, figure_8
-from tests.trace.synthetic_runs import plain, plans, run_of
+from tests.trace.synthetic_runs import SMALL, plain, plans, run_of
 from tracer.analysis import (
     balance,
     compare,
@@ -402,3 +402,10 @@ def test_bytes_are_spread_over_the_time_that_they_took() -> None:
     begin, end, size = (np.array(v, float) for v in ([0, 10, 30], [20, 10, 40], [200, 7, 50]))
     moved = spread(begin, end, size, np.array([0.0, 10, 20, 30, 50]))
     assert moved == pytest.approx([100, 107, 0, 50])
+
+
+def test_exposed_communication_of_very_many_steps() -> None:
+    plan = Plan(workers=2, servers=1, iterations=2800, tensors=SMALL[:1], bytes_per_us=0)
+    table = table_of(plan)
+    steps, edge = exposed.per_step(exposed.per_layer(table)), phases.edges(table)
+    assert np.array_equal(steps["us"], edge["last_answer"] - edge["last_push"])

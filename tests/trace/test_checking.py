@@ -69,6 +69,17 @@ def list_of_nobody(run: Run) -> None:
     records.dep_num[row] = len(records.lists) - 1
 
 
+def depend_on_itself(run: Run) -> None:
+    records = run.workers[1].records
+    row = training_row(run.workers[1], 1)
+    records.dep_key[row], records.dep_num[row] = records.key[row], records.op_num[row]
+    records.dep_node[row], records.d_time[row] = records.node[row], 0
+
+
+def lead_nobody(run: Run) -> None:
+    run.servers[0].notes.append(Note(0, "leader worker 99"))
+
+
 def swap_times(run: Run) -> None:
     trace = run.workers[1]
     one, two = training_row(trace, 2), training_row(trace, 3)
@@ -107,6 +118,8 @@ DAMAGE: dict[str, tuple[Callable[[Run], None], set[str]]] = {
     "a list of nobody": (list_of_nobody, {"dependency"}),
     "times that run backwards": (swap_times, {"order", "dependency"}),
     "impossible times": (impossible_times, {"clocks"}),
+    "a record that waits for itself": (depend_on_itself, {"dependency"}),
+    "a leader that is not": (lead_nobody, {"peer"}),
     "wrong length": (lambda run: change(run, "length", 0, 5), {"length"}),
     "negative length": (lambda run: change(run, "length", 0, -(10**9)), {"length"}),
     "wrong num_pp": (lambda run: change(run, "num_pp", 3, 2), {"num_pp"}),

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace.synthetic_runs import plain, plans, run_of
-from tracer.clocks import aligned
-from tracer.format.record import Note
+from tracer.clocks import aligned, doubts
+from tracer.format.record import CODE, Note
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
 
@@ -98,3 +98,17 @@ def test_plain_clocks_need_no_correction(mode: str) -> None:
     run = run_of(plain(Plan(iterations=2, mode=mode)))
     clocks = aligned(run)[1].clocks
     assert all(abs(clock.add_us[0]) <= clock.within_us for clock in clocks.values())
+
+
+def test_one_wrong_time_does_not_make_all_clocks_unknown() -> None:
+    plan = Plan(workers=2, servers=1, iterations=40, ahead_us=(0, 1500, -700), clock_notes=False)
+    run = run_of(plan)
+    server = run.servers[0].records
+    server.time[np.flatnonzero(server.operation == CODE["Push_Recv_Server"])[150]] -= 60_000_000
+    _, alignment = aligned(run)
+    assert not alignment.consistent
+    assert len(doubts(run, alignment)) == 1
+    for node, add in planted(plan, run).items():
+        clock = alignment.clocks[node]
+        assert clock.known
+        assert all(abs(one - add) <= clock.within_us + ROUNDING_US for one in clock.add_us)

@@ -38,7 +38,8 @@ def written(path: Path, document: Any) -> str:
 def merged(folder: Path, files: list[str], cut: bool = False) -> list[dict[str, Any]]:
     profiles = of_workers(files, 2)
     target = folder / "merged.json"
-    write_chrome(RUN, TABLE, target, True, profiles, ALIGNMENT, cut)
+    window = (0, int(TABLE.iteration.max()) + 1) if cut else None
+    write_chrome(RUN, TABLE, target, True, profiles, ALIGNMENT, window)
     document = json.loads(target.read_text())
     assert violations(document) == []
     lanes = {

@@ -10,7 +10,7 @@ import pytest
 
 from pslite_ext.forecast.model import ModelError
 from tracer.errors import TraceError
-from tracer.format.record import DEP_LIST, DEP_ONE
+from tracer.format.record import DEP_LIST, DEP_ONE, Note
 from tracer.replay import Conditions, Recorded, recorded, replay, self_check
 from tracer.replay.network import estimate
 from tracer.round_trip import (
@@ -178,3 +178,22 @@ def test_what_cannot_be_replayed() -> None:
         run_of(replace(PLAN, iterations=1))
     with pytest.raises(TraceError, match="only synchronous"):
         run_of(replace(PLAN, training="asynchronous"))
+
+
+def test_a_window_late_in_a_run_takes_no_more_room() -> None:
+    traces = synthesize(PLAN)
+    plain = recorded(assemble(traces, "traces"))
+    for trace in traces:
+        trace.records.op_num[trace.iteration() >= 0] += 4 * 10**8
+        trace.notes.append(Note(0, f"from step {10**8}"))
+    late = recorded(assemble(traces, "traces"))
+    assert np.array_equal(late.iteration_s, plain.iteration_s)
+
+
+def test_a_clock_that_stands_still() -> None:
+    traces = synthesize(PLAN)
+    for trace in traces:
+        trace.records.time[:] = 1_700_000_000_000_000
+        trace.notes = []
+    with pytest.raises(TraceError, match="its clock is too coarse"):
+        recorded(assemble(traces, "traces"))

@@ -34,9 +34,8 @@ def per_layer(table: RoundTrips) -> Table:
     arrivals = np.maximum(arrival, steps.most(pushed)[steps.index])[order]
     ready = steps.most(pushed)[steps.index][order]
     step = steps.index[order]
-    base = int(arrivals.min(initial=0))
-    span = int(arrivals.max(initial=0)) - base + 1
-    running = np.maximum.accumulate(step * span + (arrivals - base)) - step * span + base
+    moments, rank = np.unique(arrivals, return_inverse=True)
+    running = moments[np.maximum.accumulate(step * len(moments) + rank) - step * len(moments)]
     before = np.concatenate(([0], running[:-1]))
     first = np.concatenate(([True], step[1:] != step[:-1])) if len(step) else np.zeros(0, bool)
     charge[order] = running - np.where(first, ready, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.format.record import OPERATIONS, SERVER, WORKER, Array, Ints
+from tracer.format.record import OPERATIONS, SERVER, WORKER, Array, Ints, whole_number
 from tracer.grouping import group
 from tracer.run import Run
 from tracer.table import Section, Table
@@ -96,8 +96,9 @@ def wires(run: Run) -> Table:
     words: dict[int, list[str]] = {}
     first = min(run.workers, key=lambda trace: trace.header.rank, default=None)
     for note in first.notes if first is not None else ():
-        if note.words[:1] == ["wire"] and len(note.words) == 3 and note.words[1].isdigit():
-            words.setdefault(int(note.words[1]), []).append(note.words[2])
+        number = whole_number(note.words[1]) if len(note.words) == 3 else None
+        if note.words[:1] == ["wire"] and number is not None:
+            words.setdefault(number, []).append(note.words[2])
     keys = run.keys()
     known = sorted(words.keys() & keys.keys())
     return Table(

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tracer.check.cycles import check_acyclic
 from tracer.check.dependencies import dependency_findings
-from tracer.check.finding import WARNING, Finding, report
+from tracer.check.finding import ERROR, WARNING, Finding, report
+from tracer.errors import TraceError
 from tracer.format import record as rec
 from tracer.format.record import Bools, Ints, Trace
 
@@ -27,6 +29,11 @@ def node_findings(trace: Trace) -> Iterator[Finding]:
     yield from _order_findings(trace, data)
     yield from _packet_findings(trace)
     yield from dependency_findings(trace)
+    try:
+        check_acyclic(trace)
+    except TraceError as error:
+        text = str(error).removeprefix(f"{trace.path}: ")
+        yield Finding(ERROR, "dependency", trace.path, text)
 
 
 def _file_findings(trace: Trace) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding, and_more
-from tracer.clocks import estimate
+from tracer.clocks import doubts, estimate
 from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Bools, Ints, Trace
 from tracer.round_trip import MISSING, W_PULL_RECV, RoundTrips, round_trips
 from tracer.run import Run
@@ -18,8 +18,8 @@ PAIRS = ((0, 4), (1, 5), (2, 6), (3, 7))
 
 
 def run_findings(run: Run) -> Iterator[Finding]:
-    missing = list(_missing_files(run))
-    yield from missing
+    yield from _missing_files(run)
+    yield from _leaders(run)
     if not run.traces or not any(len(t.records) for t in run.traces):
         return
     table = round_trips(run)
@@ -35,6 +35,13 @@ def _missing_files(run: Run) -> Iterator[Finding]:
             more = f" and {len(absent) - 10} more" if len(absent) > 10 else ""
             text = f"no file of {names}{more}"
             yield Finding(WARNING, "node-missing", run.path or role, text, len(absent))
+
+
+def _leaders(run: Run) -> Iterator[Finding]:
+    for trace in run.servers:
+        if trace.leader is not None and trace.leader >= run.header.workers:
+            text = f"is of worker {trace.leader}'s host, and the run has {run.header.workers}"
+            yield Finding(ERROR, "peer", trace.path, text)
 
 
 def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
@@ -130,15 +137,10 @@ def _clocks(run: Run, table: RoundTrips) -> Iterator[Finding]:
         return
     alignment = estimate(run, table)
     where = run.path or "the run"
+    for text in doubts(run, alignment):
+        yield Finding(WARNING if alignment.consistent else ERROR, "clocks", where, text)
     if not alignment.consistent:
-        text = "messages arrive before they are sent, whatever the clocks: times are wrong"
-        yield Finding(ERROR, "clocks", where, text)
         return
-    both_ends = bool(run.workers) and bool(run.servers)
-    for clock in alignment.clocks.values():
-        if not clock.known and both_ends:
-            text = f"nothing ties the clock of {clock.node} to the others; its times are as written"
-            yield Finding(WARNING, "clocks", where, text)
     drifts = any(len(clock.add_us) > 1 for clock in alignment.clocks.values())
     if drifts:
         text = "clocks drift; they were aligned piece by piece"

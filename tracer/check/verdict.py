@@ -11,7 +11,12 @@ from tracer.run import Run
 def check_run(run: Run) -> list[Finding]:
     """Errors first. None: every rule holds."""
     findings = [
-        Finding(WARNING, "reading", p.path, p.text if not p.line else f"line {p.line}: {p.text}")
+        Finding(
+            ERROR if p in run.unread else WARNING,
+            "reading",
+            p.path,
+            p.text if not p.line else f"line {p.line}: {p.text}",
+        )
         for p in run.problems
     ]
     for trace in run.traces:

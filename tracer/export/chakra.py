@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tracer.check.cycles import check_acyclic
 from tracer.errors import TraceError
 from tracer.format.line import list_items
 from tracer.format.protobuf import bytes_field, int_field, text_field, varint
@@ -41,6 +42,8 @@ WHOLE_MESSAGES = {"zmq": tuple(range(2 * STAGES)), MERCURY: (0, 3, 4, 7)}
 def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]:
     if not run.traces:
         raise TraceError(f"{run.path}: holds scheduler traffic only; there is nothing to replay")
+    for trace in run.traces:
+        check_acyclic(trace)
     total = sum(len(trace.records) for trace in run.traces)
     done = 0
     paths = []
@@ -142,14 +145,15 @@ def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
     for row in kept.tolist():
         operation, time = int(r.operation[row]), int(r.time[row])
         name = f"{OPERATIONS[operation]} {r.key[row]}-{r.op_num[row]}-{node_text(int(r.node[row]))}"
-        waited = resolver.waited_for(row)
-        deps = [number_of[earlier] for earlier in waited if earlier in number_of]
-        since = max((int(r.time[earlier]) for earlier in waited), default=time)
         sends = "_Send_" in OPERATIONS[operation]
         step = int(iteration[row])
         if operation == 0 and computed is not None and computed[0] == step:
             # Gradients become ready one after another, not all at once.
             deps, since = [computed[1]], computed[2]
+        else:
+            waited = resolver.waited_for(row)
+            deps = [number_of[earlier] for earlier in waited if earlier in number_of]
+            since = max((int(r.time[earlier]) for earlier in waited), default=time)
         if sends and time > since:
             count += 1
             attributes = [("is_cpu_op", BOOL_VALUE, 1)]

@@ -22,7 +22,7 @@ from tracer.analysis.phases import edges, follows
 from tracer.clocks import Alignment
 from tracer.errors import TraceError
 from tracer.export.profile import Profile
-from tracer.format.record import MERCURY, rank_id
+from tracer.format.record import MERCURY, Ints, rank_id
 from tracer.output import whole_file
 from tracer.progress import Progress
 from tracer.round_trip import RoundTrips
@@ -94,16 +94,25 @@ def write_chrome(
     quiet: bool = True,
     profiles: Sequence[Profile] = (),
     alignment: Alignment | None = None,
-    cut: bool = False,
+    iterations: tuple[int, int] | None = None,
 ) -> int:
     """Writes the file; says how many events it holds.
 
-    `cut`: of the profiles only what is in the time of the table.
+    `iterations`: only those, from one and below the other, and of profiles what is in their time.
     """
+    edge = edges(table)  # the first of some begins with the one before it
+    cut = iterations is not None
+    if iterations is not None:
+        begin, end = iterations
+        first, last = table.iteration.min(initial=0), table.iteration.max(initial=0)
+        table = table.take((table.iteration >= begin) & (table.iteration < end))
+        inside = (edge["iteration"] >= begin) & (edge["iteration"] < end)
+        edge = {name: column[inside] for name, column in edge.items()}
+        if not len(table):
+            raise TraceError(f"{run.path}: the trace holds iterations {first} to {last}")
     known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")
-    edge = edges(table)
     begun = edge["before"][follows(edge)]
     start = int(min(known.min(), begun.min(initial=known.min())))
     moved = [_Moved(profile, alignment) for profile in profiles]
@@ -119,7 +128,7 @@ def write_chrome(
         head = {"tool": "mercury trace", "run": run.header.run, "start_us": layout.start}
         file.write(b'{"displayTimeUnit":"ms","otherData":')
         file.write(json.dumps(head).encode() + b',"traceEvents":[\n')
-        for event in _events(run, table, layout, progress, moved, until):
+        for event in _events(run, table, edge, layout, progress, moved, until):
             text = ("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":"))
             file.write(text.encode())
             count += 1
@@ -194,13 +203,14 @@ Event = dict[str, object]
 def _events(
     run: Run,
     table: RoundTrips,
+    edge: dict[str, Ints],
     layout: _Layout,
     progress: Progress,
     profiles: Sequence[_Moved],
     until: float,
 ) -> Iterator[Event]:
     yield from _names(run, table, layout)
-    yield from _steps(table, layout)
+    yield from _steps(edge, layout)
     arrows = itertools.count(len(table) * len(ARROWS[table.mode]) + 1)
     for profile in profiles:
         yield from profile.events(layout, arrows, until)
@@ -236,8 +246,7 @@ def _meta(process: int, thread: int, name: str, args: dict[str, object]) -> Even
     return {"ph": "M", "pid": process, "tid": thread, "name": name, "args": args}
 
 
-def _steps(table: RoundTrips, layout: _Layout) -> Iterator[Event]:
-    edge = edges(table)
+def _steps(edge: dict[str, Ints], layout: _Layout) -> Iterator[Event]:
     for place in follows(edge).tolist():
         process = layout.process("worker", int(edge["worker"][place]))
         iteration = int(edge["iteration"][place])

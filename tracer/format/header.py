@@ -18,6 +18,7 @@ from tracer.format.record import (
     SYNCHRONOUS,
     ZMQ,
     Header,
+    whole_number,
 )
 
 RULE = "=" * 64
@@ -96,7 +97,8 @@ def header_lines(header: Header) -> list[str]:
 def from_file_name(path: str) -> tuple[str, int] | None:
     """Role and rank as the name of a trace file gives them."""
     found = _FILE_NAME.search(PurePath(path).stem)
-    return (found.group(2), int(found.group(3))) if found else None
+    rank = whole_number(found.group(3)) if found else None
+    return (found.group(2), rank) if found and rank is not None else None
 
 
 def parse_header(lines: list[str], path: str) -> tuple[Header, set[str]]:

@@ -20,7 +20,17 @@ from tracer.format.binary import decode, is_binary_trace
 from tracer.format.columns import Lines, parse_lines
 from tracer.format.header import parse_header
 from tracer.format.line import LineError, parse_line
-from tracer.format.record import COLUMNS, SERVER, Array, Bools, Note, Problem, Records, Trace
+from tracer.format.record import (
+    COLUMNS,
+    NODES_MOST,
+    SERVER,
+    Array,
+    Bools,
+    Note,
+    Problem,
+    Records,
+    Trace,
+)
 
 CHUNK_BYTES = 2 << 20  # larger ones fall out of the processor's cache
 HEADER_LINES_MAX = 1000
@@ -93,7 +103,13 @@ class _TextReader:
             raise TraceError(
                 f"{self._path}: is not a trace: it holds neither a header nor a record"
             )
-        header = replace(header, **_missing(records, header.rank, given))
+        guessed = frozenset({"workers", "servers"} - given)
+        header = replace(header, **_missing(records, header.rank, given), guessed=guessed)
+        if max(header.workers, header.servers, header.rank) > NODES_MOST:
+            raise TraceError(
+                f"{self._path}: is of a run of {header.workers} workers and {header.servers} "
+                f"servers, by its name or its records; more than {NODES_MOST} are none"
+            )
         self._order(records)
         if self._unlisted:
             text = f"{self._unlisted} more such places are not listed"

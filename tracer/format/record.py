@@ -67,6 +67,11 @@ TRAININGS = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
 NODES_MOST = 100_000  # workers, servers, ranks: a header that says more is damaged
 
 
+def whole_number(word: str) -> int | None:
+    """As notes and headers have them; None: it is none, or none that 64 bits hold."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else None
+
+
 def node_code(role: int, rank: int) -> int:
     """One number for the other end that an op_id names (`s0`, `w1`, `h0`)."""
     return rank * len(ROLES) + role
@@ -91,6 +96,7 @@ class Header:
     training: str = SYNCHRONOUS
     version: int = 1
     extra: tuple[str, ...] = ()  # lines of others, kept as they are
+    guessed: frozenset[str] = field(default=frozenset(), compare=False)  # not said: by its records
 
     @property
     def node(self) -> str:
@@ -224,9 +230,9 @@ class Trace:
     def lost(self) -> int:
         """Records that the capture had no room for, by its own count."""
         return sum(
-            int(n.words[1])
+            whole_number(n.words[1]) or 0
             for n in self.notes
-            if n.words[:1] == ["lost"] and len(n.words) > 1 and n.words[1].isdigit()
+            if n.words[:1] == ["lost"] and len(n.words) > 1
         )
 
     @property
@@ -249,8 +255,8 @@ class Trace:
         """Of a server that is the sums of a host's workers: the worker that makes them."""
         for note in self.notes:
             words = note.words
-            if len(words) == 3 and words[:2] == ["leader", "worker"] and words[2].isdigit():
-                return int(words[2])
+            if len(words) == 3 and words[:2] == ["leader", "worker"]:
+                return whole_number(words[2])
         return None
 
     def covers(self, iteration: Ints) -> Bools:
@@ -263,14 +269,15 @@ class Trace:
         begin, end, told = 0, int(np.iinfo(np.int64).max), False
         for note in self.notes:
             words = note.words
-            if len(words) != 3 or words[1] != "step" or not words[2].isdigit():
+            step = whole_number(words[2]) if len(words) == 3 and words[1] == "step" else None
+            if step is None:
                 continue
             if words[0] == "from":
                 if told:
                     covered |= (at >= begin) & (at < end)
-                begin, end, told = int(words[2]), int(np.iinfo(np.int64).max), True
+                begin, end, told = step, int(np.iinfo(np.int64).max), True
             elif words[0] == "to":
-                end, told = int(words[2]), True
+                end, told = step, True
         return covered | ((at >= begin) & (at < end))
 
     def ends(self, rows: Ints) -> tuple[Ints, Ints]:
@@ -302,13 +309,17 @@ class Trace:
         odd = np.setdiff1d(place[initial], place[trained & (r.op_num == first)])
         if not len(odd):
             return first
+        rows = np.flatnonzero(trained & np.isin(place, odd))
+        order = np.lexsort((r.op_num[rows], place[rows]))
+        places, at = np.unique(place[rows][order], return_index=True)
+        begins = rows[order][at]
+        opens = stage[begins] == 0
+        places, begins = places[opens], begins[opens]
         found = np.full(len(r), first, np.int64)
-        for one in odd.tolist():
-            rows = np.flatnonzero(trained & (place == one))
-            if len(rows):
-                begins = rows[np.argmin(r.op_num[rows])]
-                if stage[begins] == 0:
-                    found[place == one] = r.op_num[begins]
+        if len(places):
+            known = np.minimum(np.searchsorted(places, place), len(places) - 1)
+            own = places[known] == place
+            found[own] = r.op_num[begins[known[own]]]
         return found
 
 

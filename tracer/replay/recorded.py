@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tracer import round_trip as rt
+from tracer.check.cycles import check_acyclic
 from tracer.clocks import aligned
 from tracer.errors import TraceError
 from tracer.format.record import SYNCHRONOUS, Ints
 from tracer.grouping import group
 from tracer.hosts import by_host
-from tracer.replay.dependencies import check_acyclic
 from tracer.replay.network import Network, estimate
 from tracer.round_trip import RoundTrips
 from tracer.run import Run
@@ -73,16 +73,21 @@ def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:
     layer_of[order] = np.arange(len(order))
     layer = layer_of[table.key]
 
-    sent = _dense(table, layer, table.times[rt.W_PUSH_SEND], np.minimum, len(order))
-    back = _dense(table, layer, table.times[rt.W_PULL_RECV], np.maximum, len(order))
+    numbers, place = np.unique(table.iteration, return_inverse=True)
+    places = (place, table.worker, layer)
+    shape = (len(numbers), table.workers, len(order))
+    sent = _dense(table, places, shape, table.times[rt.W_PUSH_SEND], np.minimum)
+    back = _dense(table, places, shape, table.times[rt.W_PULL_RECV], np.maximum)
     whole = np.isfinite(sent).all(axis=(1, 2)) & np.isfinite(back).all(axis=(1, 2))
     # An iteration begins with the last sum of the one before, so that one must be whole too.
-    usable = np.flatnonzero(whole[1:] & whole[:-1]) + 1
+    usable = np.flatnonzero(whole[1:] & whole[:-1] & (np.diff(numbers) == 1)) + 1
     if not len(usable):
         raise TraceError(f"{path}: a replay needs two whole iterations in a row; there are none")
     ends = back.max(axis=2)
     ready = (sent[usable] - ends[usable - 1][:, :, None]) / 1e6
     length = (ends[usable] - ends[usable - 1]) / 1e6
+    if length.mean() <= 0:
+        raise TraceError(f"{path}: its iterations take no time: its clock is too coarse, or wrong")
     update, search = _overheads(table, layer, len(order))
     return Recorded(
         names=tuple(table.keys[index].name for index in order),
@@ -98,15 +103,18 @@ def from_round_trips(table: RoundTrips, path: str = "trace") -> Recorded:
     )
 
 
-def _dense(table: RoundTrips, layer: Ints, times: Ints, how: np.ufunc, layers: int) -> Floats:
+def _dense(
+    table: RoundTrips,
+    places: tuple[Ints, Ints, Ints],
+    shape: tuple[int, int, int],
+    times: Ints,
+    how: np.ufunc,
+) -> Floats:
     """iterations x workers x layers; infinite where a record is missing."""
     known = table.has(rt.W_PUSH_SEND, rt.W_PULL_RECV)
-    shape = (int(table.iteration.max(initial=0)) + 1, table.workers, layers)
     extreme = np.full(shape, np.inf if how is np.minimum else -np.inf)
-    place = (table.iteration[known], table.worker[known], layer[known])
-    how.at(extreme, place, times[known].astype(np.float64))
-    lost = (table.iteration[~known], table.worker[~known], layer[~known])
-    extreme[lost] = np.inf
+    how.at(extreme, tuple(place[known] for place in places), times[known].astype(np.float64))
+    extreme[tuple(place[~known] for place in places)] = np.inf
     return extreme
 
 

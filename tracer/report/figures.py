@@ -74,8 +74,8 @@ def phases(canvas: Canvas, found: Table) -> None:
         x, *layers, colors=(GREY, SKY, RED), linewidth=0,
         labels=("1 computation", "2 both at once", "3 less 2: waiting for communication"),
     )  # fmt: skip
-    first = x.min(initial=0)
-    axes.set(xlabel="iteration", xlim=(first, max(x.max(initial=1), first + 1)))
+    first, last = (x[0], x[-1]) if len(x) else (0, 1)
+    axes.set(xlabel="iteration", xlim=(first, max(last, first + 1)))
     axes.set(ylabel="ms", ylim=(0, None))
     _legend(canvas, axes)
 

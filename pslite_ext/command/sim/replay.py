@@ -6,6 +6,7 @@ import argparse
 
 from pslite_ext.command.sim.answer import Answer, slowness_of
 from pslite_ext.quantity import as_rate, bytes_per_second, seconds
+from tracer.clocks import aligned, doubts
 from tracer.progress import Progress
 from tracer.replay import Conditions, own_policy, recorded, replay, self_check
 from tracer.replay.replay import ERROR_GOOD, ERROR_MOST
@@ -29,7 +30,8 @@ def _trust(error: float) -> str:
 
 def answer(options: argparse.Namespace) -> Answer:
     run = read_run(options.traces, quiet=options.quiet)
-    found = recorded(run)
+    trips, alignment = aligned(run)
+    found = recorded(run, trips)
     slow = options.slow_worker
     conditions = Conditions(
         policy=options.policy,
@@ -88,7 +90,7 @@ def answer(options: argparse.Namespace) -> Answer:
         after=[
             f"self-check: a replay under the recorded conditions is off by {error:+.1%}: "
             + _trust(error),
-            *(f"note: {problem}" for problem in run.problems[:5]),
+            *(f"note: {problem}" for problem in [*run.problems, *doubts(run, alignment)][:5]),
         ],
         values={
             "recorded_iteration_s": was,

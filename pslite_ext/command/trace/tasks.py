@@ -6,11 +6,13 @@ import argparse
 import contextlib
 import math
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.analysis import NAMES, compare, sections
 from tracer.check import ERROR, check_run
-from tracer.clocks import Alignment, aligned
+from tracer.clocks import Alignment, aligned, doubts
 from tracer.errors import TraceError, UsageError
 from tracer.format.reader import read_trace
 from tracer.format.writer import write_trace
@@ -29,7 +31,16 @@ def _load(options: argparse.Namespace) -> tuple[Run, RoundTrips, Alignment]:
         raise TraceError(
             f"{options.run}: holds no training record; was the job stopped before its first push?"
         )
+    _note([*run.problems, *doubts(run, alignment)])
     return run, table, alignment
+
+
+def _note(problems: Sequence[object]) -> None:
+    for problem in problems[:5]:
+        print(f"note: {problem}", file=sys.stderr)
+    if len(problems) > 5:
+        more = len(problems) - 5
+        print(f"note: {more} more such notes; run mercury trace check", file=sys.stderr)
 
 
 def stats(options: argparse.Namespace) -> int:
@@ -60,10 +71,6 @@ def stats(options: argparse.Namespace) -> int:
         print(("\n" if number else "") + f"== {section.title}")
         for one in section.tables:
             print(one.text(options.rows))
-    for problem in run.problems[:5]:
-        print(f"note: {problem}")
-    if len(run.problems) > 5:
-        print(f"note: {len(run.problems) - 5} more such notes; run mercury trace check")
     return OK
 
 
@@ -139,20 +146,17 @@ def plot(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
-    if options.profile and options.format != "chrome":
-        raise UsageError("--profile: goes with the format chrome alone")
+    for name, value in (("profile", options.profile), ("iterations", options.iterations)):
+        if value and options.format != "chrome":
+            raise UsageError(f"--{name}: goes with the format chrome alone")
     run, table, alignment = _load(options)
     if options.format == "chrome":
         from tracer.export.chrome import write_chrome
         from tracer.export.profile import of_workers
 
-        if options.iterations:
-            begin, end = options.iterations
-            table = table.take((table.iteration >= begin) & (table.iteration < end))
         path = options.output or "trace.json"
         profiles = of_workers(options.profile, run.num_workers)
-        cut = bool(options.iterations)
-        write_chrome(run, table, path, options.quiet, profiles, alignment, cut)
+        write_chrome(run, table, path, options.quiet, profiles, alignment, options.iterations)
         _wrote(options, [Path(path)])
     elif options.format == "chakra":
         from tracer.export.chakra import write_chakra
@@ -188,7 +192,9 @@ def convert(options: argparse.Namespace) -> int:
     made = whole_directory(target) if source.is_dir() else contextlib.nullcontext()
     with made, Progress("converting", len(jobs), options.quiet) as progress:
         for number, (one, two) in enumerate(jobs):
-            write_trace(read_trace(one, options.strict), two)
+            trace = read_trace(one, options.strict)
+            _note(trace.problems)
+            write_trace(trace, two)
             progress.reached(number + 1)
     _wrote(options, [two for _, two in jobs])
     return OK
@@ -197,12 +203,18 @@ def convert(options: argparse.Namespace) -> int:
 def diff(options: argparse.Namespace) -> int:
     run, before, _ = _load(options)
     other = read_run(options.other, options.strict, options.quiet)
-    after, _ = aligned(other)
+    after, alignment = aligned(other)
+    _note([*other.problems, *doubts(other, alignment)])
     if not len(after):
         raise TraceError(f"{options.other}: holds no training record")
     section = compare.section(before, after)
     whole = section.tables[0].row(what="whole_us")["change"]
     change = math.nan if whole is None else 100 * whole
+    if options.fail_above is not None and math.isnan(change):
+        raise TraceError(
+            f"{options.run} and {options.other}: there are no two whole iterations in a row in "
+            "both, so nothing can be compared; record more steps"
+        )
     worse = options.fail_above is not None and change > options.fail_above
     if options.json:
         print_json({**section.as_dict(), "iteration_change_percent": change, "worse": worse})

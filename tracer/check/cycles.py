@@ -7,6 +7,7 @@ import numpy as np
 from tracer.errors import TraceError
 from tracer.format.line import list_items
 from tracer.format.record import DEP_LIST, DEP_ONE, Ints, Trace
+from tracer.grouping import group
 
 SHIFT = 1 << 20  # beyond any operation_num or node of a file that can be held in memory
 
@@ -35,10 +36,14 @@ def check_acyclic(trace: Trace) -> None:
     caught = np.flatnonzero(far != outside)
     if len(caught):
         raise _cycle(trace, int(rows[far[caught[0]]]))
-    for row in rows[r.dep_kind[rows] == DEP_LIST]:
-        for number, node in list_items(r.lists[r.dep_num[row]]):
-            if node == r.node[row] and number >= r.op_num[row]:
-                raise _cycle(trace, int(row))
+    listed = rows[r.dep_kind[rows] == DEP_LIST]
+    lists = group(r.dep_num[listed])
+    for number, begin, end in zip(lists.keys[0], lists.begin, [*lists.begin[1:], len(listed)]):
+        owners = listed[lists.order[begin:end]]
+        for op_num, node in list_items(r.lists[number]):
+            bad = owners[(r.node[owners] == node) & (r.op_num[owners] <= op_num)]
+            if len(bad):
+                raise _cycle(trace, int(bad[0]))
 
 
 def _code(key: Ints, number: Ints, node: Ints) -> Ints:
