@@ -1,5 +1,6 @@
 #include "letters/clerk.h"
 
+#include <iterator>
 #include <utility>
 
 #include "trace/trace_log.h"
@@ -45,6 +46,12 @@ void Clerk::Departed(int worker) {
   Answer(verdicts);
 }
 
+void Clerk::Forget(int worker) {
+  for (auto it = open_.begin(); it != open_.end();) {
+    it = it->second.first == worker ? open_.erase(it) : std::next(it);
+  }
+}
+
 void Clerk::Release(uint64_t subject) {
   std::vector<Agreement::Verdict> verdicts;
   agreement_.Release(subject, &verdicts);
@@ -54,6 +61,7 @@ void Clerk::Release(uint64_t subject) {
 void Clerk::Answer(const std::vector<Agreement::Verdict>& verdicts) {
   for (const Agreement::Verdict& verdict : verdicts) {
     const auto it = open_.find(verdict.ticket);
+    if (it == open_.end()) continue;  // whose it was is forgotten
     const auto [worker, ticket] = it->second;
     open_.erase(it);
     send_(worker, AnswerLetter{ticket, Encode(verdict.status), {}});

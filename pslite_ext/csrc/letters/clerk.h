@@ -38,6 +38,8 @@ class Clerk {
   void Departed(int worker);
   // Of a tensor that nobody uses any more.
   void Release(uint64_t subject);
+  // Whoever takes its place has asked nothing yet.
+  void Forget(int worker);
   // Another has come in its place.
   void Comes(int worker) { agreement_.Comes(worker); }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "base/node_name.h"
@@ -12,6 +11,7 @@
 namespace mercury {
 namespace {
 
+constexpr size_t kToldMax = 1024;  // that wait to be sent to a worker, beside one for each slot
 constexpr uint32_t kComplete = SlotProgress::kComplete, kOwed = SlotProgress::kOwed;
 
 Status OthersFirst(const Declaration& declared) {
@@ -199,6 +199,11 @@ Status Aggregator::BeginData(Receiving* link, int worker, const Header& header, 
                                          std::to_string(header.offset) +
                                          ", which does not fit its slot");
   }
+  const Peer& peer = *peers_[static_cast<size_t>(worker)];
+  const bool told = first || (tensor->declared.asynchronous && header.kind == PacketKind::kPush);
+  if (told && peer.first.size() > 2 * peer.slots + kToldMax) {
+    return Corrupt(tensor->declared, "it sends more than it hears of");
+  }
   if (first) {
     if (at == 0) slot.giver = worker;
     if (at == 0) slot.given = 0;
@@ -226,9 +231,22 @@ bool Aggregator::Keeps(const SummedTensor& tensor, PacketKind kind) const {
 }
 
 Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
+  SummedTensor* adds_to = nullptr;
+  uint64_t mine = 0;
+  Status status;
+  {
+    const LaneTurn turn(&mutex_, &torn_);
+    status = TakePacket(number, header, now_us, &adds_to, &mine);
+  }
+  if (adds_to != nullptr) AddArrived(number % options_.lanes, adds_to, mine);
+  TellAbove(number % options_.lanes);
+  return status;
+}
+
+// `adds_to`: it is to be added to the sum of that slot.
+Status Aggregator::TakePacket(int number, const Header& header, int64_t now_us,
+                              SummedTensor** adds_to, uint64_t* mine) {
   const int worker = number / options_.lanes;
-  std::optional<LaneTurn> turn;
-  turn.emplace(&mutex_, &torn_);
   Receiving* link = links_[static_cast<size_t>(number)].get();
   lane_ = number % options_.lanes;
   const Peer& peer = *peers_[static_cast<size_t>(worker)];
@@ -264,12 +282,10 @@ Status Aggregator::OnPacket(int number, const Header& header, int64_t now_us) {
     status = tensor->rows() ? EndRows(link, worker, header, now_us)
                             : EndData(link, worker, header, now_us, &adds);
   }
-  const uint64_t mine = link->mine;
+  *mine = link->mine;
+  if (adds) *adds_to = tensor;
   link->block.reset();
   link->named = Named();
-  turn.reset();
-  if (adds) AddArrived(number % options_.lanes, tensor, mine);
-  TellAbove(number % options_.lanes);
   return status;
 }
 
@@ -299,6 +315,9 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   const bool whole = progress + link->count >= slot_elements;
   const bool keeps = Keeps(*tensor, header.kind), apart = !keeps && options_.lanes > 1;
   bool room = true;
+  if (keeps && !slot.sum.GoesOn(w, coded, link->at)) {
+    return Corrupt(tensor->declared, "parts of one copy that are coded in different ways");
+  }
   if (keeps) {
     slot.sum.Keep(w, peers_.size(), coded, link->at, link->count, &link->block);
   } else if (apart) {

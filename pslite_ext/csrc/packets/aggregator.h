@@ -101,7 +101,7 @@ class Aggregator : public Endpoint, public HostSums {
                std::vector<uint64_t>* ready) override;
   std::vector<uint64_t> More(const Operation& op) override;
   Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) override;
-  Block Room(const Operation& op, uint64_t slot) override;
+  Status Room(const Operation& op, uint64_t slot, Block* room) override;
   void Give(const Operation& op, uint64_t slot, const Block& sum, int workers, int lane) override;
   void Fail(const TensorTraits& traits, const Status& status, int lane) override;
   void LetGo() override;
@@ -173,6 +173,8 @@ class Aggregator : public Endpoint, public HostSums {
   // `adds`: a slot's sum is free, and what has come is to be added to it once the turn is over.
   Status EndData(Receiving* link, int worker, const Header& header, int64_t now_us, bool* adds);
   Status EndRows(Receiving* link, int worker, const Header& header, int64_t now_us);
+  Status TakePacket(int number, const Header& header, int64_t now_us, SummedTensor** adds_to,
+                    uint64_t* mine);
   void AddArrived(int lane, SummedTensor* tensor, uint64_t mine);
   void CopyCame(Slot* slot, int worker, int workers, int64_t now_us);
   void EndFirst(SummedTensor* tensor, uint64_t mine, int worker);

@@ -56,6 +56,7 @@ void Aggregator::DropFrom(SummedTensor* tensor, int worker, bool had_copies) {
       DropFromSum(tensor, i, worker);
     } else if (!of_sum) {
       slot.sum.Forget(w);
+      if (tensor->rows()) slot.rows->Forget(w);
       tensor->progress.Forget(i, w);
     }
     slot.in = 0;

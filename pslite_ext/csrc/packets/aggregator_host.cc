@@ -64,6 +64,7 @@ uint64_t Aggregator::CountReady(SummedTensor* tensor, int server) {
 Status Aggregator::Begin(const std::shared_ptr<Operation>& op, uint8_t round,
                          std::vector<uint64_t>* ready) {
   const LaneTurn turn(&mutex_, &torn_);
+  lane_ = -1;
   const Declaration declared = Declared(op->tensor->traits);
   SummedTensor* tensor = Known(0, declared);
   if (!tensor->failed.ok()) return tensor->failed;
@@ -147,15 +148,16 @@ Status Aggregator::Take(const Operation& op, uint64_t slot, Block* copy, bool* w
   return Status::Ok();
 }
 
-Block Aggregator::Room(const Operation& op, uint64_t slot) {
+Status Aggregator::Room(const Operation& op, uint64_t slot, Block* room) {
   const LaneTurn turn(&mutex_, &torn_);
   SummedTensor* tensor = TensorOf(op);
   uint64_t mine = 0;
-  if (!tensor->failed.ok() || !tensor->share.FindSlot(slot, &mine)) return nullptr;
+  if (!tensor->failed.ok()) return tensor->failed;
+  if (!tensor->share.FindSlot(slot, &mine)) return Status::Internal("a sum of no slot of its own");
   const uint64_t bytes = tensor->plain().bytes(tensor->share.Elements(mine));
-  Block room = pool_.Get(std::max<uint64_t>(bytes, 1));
-  if (room == nullptr) FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
-  return room;
+  *room = pool_.Get(std::max<uint64_t>(bytes, 1));
+  if (*room == nullptr) FailTensor(tensor, Status::Exhausted(NoMemory("its sum")));
+  return tensor->failed;
 }
 
 void Aggregator::Give(const Operation& op, uint64_t slot, const Block& sum, int workers, int lane) {

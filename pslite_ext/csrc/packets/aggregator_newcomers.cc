@@ -22,7 +22,7 @@ void Aggregator::Expect(int worker) {
   peer->out = peer->departed = peer->is_new = true;
   peers_[w] = std::move(peer);
   for (int l = 0; l < options_.lanes; ++l) {
-    *links_[static_cast<size_t>(LinkOf(worker, l, options_.lanes))] = Receiving();
+    links_[static_cast<size_t>(LinkOf(worker, l, options_.lanes))]->named = Named();
   }
   for (auto& [key, tensor] : tensors_) {
     tensor->number_of[w] = -1;

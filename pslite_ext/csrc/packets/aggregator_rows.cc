@@ -33,7 +33,7 @@ Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, in
   bool whole = false;
   Status status = CheckRound(*tensor, link->mine, worker, link->at, header);
   if (!status.ok()) return status;
-  status = rows.End(w, header.length, &pool_, &whole);
+  status = rows.End(w, link->at, header.length, link->block, &pool_, &whole);
   if (status.ok() && whole) status = rows.Merge(w, options_.deterministic);
   if (status.code() == Code::kExhausted) {
     FailTensor(tensor, Status::Exhausted(NoMemory("its rows")));

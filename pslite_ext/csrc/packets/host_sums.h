@@ -36,8 +36,8 @@ class HostSums {
   virtual std::vector<uint64_t> More(const Operation& op) = 0;
   // The host's copy of a slot, and whether anybody wants its sum.
   virtual Status Take(const Operation& op, uint64_t slot, Block* copy, bool* wanted) = 0;
-  // Where the slot's sum is to come; null: there is no memory, and the tensor has failed.
-  virtual Block Room(const Operation& op, uint64_t slot) = 0;
+  // Where the slot's sum is to come. An error: there is no memory, or the tensor has failed.
+  virtual Status Room(const Operation& op, uint64_t slot, Block* room) = 0;
   // It has, of so many workers; null: it is made, and nobody wanted it.
   virtual void Give(const Operation& op, uint64_t slot, const Block& sum, int workers,
                     int lane) = 0;

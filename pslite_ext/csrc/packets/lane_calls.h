@@ -40,19 +40,25 @@ class LaneCalls {
   void Rests(int peer, int lane) { Of(peer, lane) = State::kRests; }
   // It asks no more until its link has room.
   void Full(int peer, int lane) { Of(peer, lane) = State::kFull; }
-  // There is something for the peer. `by`: the lane whose turn it is; where its link has room, it
-  // asks before the turn is over.
+  // There is something for the peer. `by`: the lane whose turn it is, or -1; where its link has
+  // room, it asks before the turn is over.
   void Offer(int peer, int by) {
     if (lanes_ == 1) return;
     State* const first = &Of(peer, 0);
     State* const end = first + carriers_;
     if (std::find(first, end, State::kWorks) != end) return;
-    State* const called = by < carriers_ && first[by] == State::kRests
+    State* const called = by >= 0 && by < carriers_ && first[by] == State::kRests
                               ? first + by
                               : std::find(first, end, State::kRests);
     if (called == end) return;
     *called = State::kWorks;
     if (called != first + by) wake_(static_cast<int>(called - first));
+  }
+  // There is something that this lane alone carries.
+  void OfferTo(int peer, int lane) {
+    if (lanes_ == 1 || Of(peer, lane) != State::kRests) return;
+    Of(peer, lane) = State::kWorks;
+    wake_(lane);
   }
 
  private:

@@ -134,6 +134,7 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
   };
   auto endpoint = std::make_unique<LetterEndpoint>(
       std::move(aggregator), options_.policy.packet_bytes, kJobLetterBytesMax, std::move(hears));
+  shard->letters = endpoint.get();
   shard->clerk = std::make_unique<Clerk>(
       options_.workers,
       [post = endpoint.get()](int worker, const JobLetter& letter) {
@@ -160,14 +161,15 @@ void MercuryServer::Drop(int worker) {
       shard->clerk->Departed(worker);
       shard->aggregator->Drop(worker, 0);
     }
-    // At once, where others may be posted behind it: a newcomer may have the place next.
+    // At once: a newcomer may have the place next, and nothing may be taken for its.
     for (auto& lane : lanes_) {
-      const auto close = [lane = lane.get(), worker, workers = options_.workers,
-                          shards = static_cast<int>(shards_.size())] {
-        for (int i = 0; i < shards; ++i) lane->Close(i * workers + worker);
+      const auto close = [this, lane = lane.get(), worker] {
+        for (size_t i = 0; i < shards_.size(); ++i) {
+          lane->Close(static_cast<int>(i) * options_.workers + worker);
+        }
       };
       if (lane == lanes_[0]) close();
-      if (lane != lanes_[0]) lane->Post(close);
+      if (lane != lanes_[0]) lane->Ask(close);
     }
     ForgetThoseGiven();
   });

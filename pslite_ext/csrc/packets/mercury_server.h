@@ -28,6 +28,8 @@
 
 namespace mercury {
 
+class LetterEndpoint;
+
 class MercuryServer {
  public:
   explicit MercuryServer(PlaneEvents events);
@@ -72,6 +74,7 @@ class MercuryServer {
   struct Shard {
     int server = 0;
     std::unique_ptr<Clerk> clerk;            // of the first lane's thread
+    LetterEndpoint* letters = nullptr;       // its own; as long as the aggregator
     std::shared_ptr<Aggregator> aggregator;  // null: it is gone
     std::atomic<bool> given{false};          // another server has the slots
     uint64_t since = 0;                      // generation

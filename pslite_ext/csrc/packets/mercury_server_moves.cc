@@ -206,6 +206,7 @@ void MercuryServer::Forget(size_t number) {
   const std::lock_guard<std::mutex> lock(mutex_);
   shards_[number]->aggregator = nullptr;
   shards_[number]->clerk = nullptr;
+  shards_[number]->letters = nullptr;
 }
 
 }  // namespace mercury

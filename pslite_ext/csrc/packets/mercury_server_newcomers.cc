@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/node_name.h"
+#include "letters/letter_endpoint.h"
 #include "packets/mercury_server.h"
 #include "transport/operation.h"
 
@@ -25,7 +26,10 @@ void MercuryServer::Expect(int worker, uint8_t entry) {
       }
     }
     for (const auto& shard : shards_) {
-      if (shard->aggregator != nullptr) shard->aggregator->Expect(worker);
+      if (shard->aggregator == nullptr) continue;
+      shard->letters->Forget(worker);
+      shard->clerk->Forget(worker);
+      shard->aggregator->Expect(worker);
     }
     TakeEarly();
   });

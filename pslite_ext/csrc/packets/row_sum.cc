@@ -44,9 +44,14 @@ Status RowSum::Begin(size_t worker, size_t workers, uint64_t at, uint32_t length
   return Status::Ok();
 }
 
-Status RowSum::End(size_t worker, uint32_t length, PacketPool* pool, bool* whole) {
+Status RowSum::End(size_t worker, uint64_t at, uint32_t length, const Block& block,
+                   PacketPool* pool, bool* whole) {
   RowSet& set = sets_[worker];
-  if (set.have == 0) {
+  if (at != set.have || (at != 0 && block != set.block)) {
+    return Status::Corrupt("the same of a set of rows on two links at once");
+  }
+  if (at == 0) {
+    set.block = block;
     const auto count = Load<uint64_t>(reinterpret_cast<const uint8_t*>(set.block.get()));
     if (count > (BytesMax() - kCountBytes) / (sizeof(int64_t) + row_bytes_)) {
       return Status::Corrupt("a set of " + std::to_string(count) + " rows, more than there are");
@@ -55,10 +60,9 @@ Status RowSum::End(size_t worker, uint32_t length, PacketPool* pool, bool* whole
     if (set.bytes > kSetBytesMax) return NoMemory();
     if (length > set.bytes) return Status::Corrupt("a set of rows with more behind it");
     if (length < set.bytes) {  // now it is known how much room it takes
-      const Block first = std::move(set.block);
       set.block = pool->Get(set.bytes);
       if (set.block == nullptr) return NoMemory();
-      std::memcpy(set.block.get(), first.get(), length);
+      std::memcpy(set.block.get(), block.get(), length);
     }
   }
   set.have += length;

@@ -31,8 +31,9 @@ class RowSum {
   // fit; kExhausted: there is no memory.
   Status Begin(size_t worker, size_t workers, uint64_t at, uint32_t length, PacketPool* pool,
                Block* block);
-  // They are there. `whole`: so is the set.
-  Status End(size_t worker, uint32_t length, PacketPool* pool, bool* whole);
+  // They are there. `whole`: so is the set. kCorrupt: another part came there meanwhile.
+  Status End(size_t worker, uint64_t at, uint32_t length, const Block& block, PacketPool* pool,
+             bool* whole);
   // What is there of a set that will never be whole.
   void Forget(size_t worker) {
     if (worker < sets_.size()) sets_[worker] = RowSet();

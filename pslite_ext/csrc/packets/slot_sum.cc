@@ -38,6 +38,13 @@ bool SlotSum::Add(UnderWay* to, const Coded& coded, uint64_t at, uint64_t count,
   return true;
 }
 
+bool SlotSum::GoesOn(size_t worker, const Coded& coded, uint64_t at) const {
+  if (at == 0) return true;
+  if (worker >= copies_.size() || copies_[worker].block == nullptr) return false;
+  const Coded& before = copies_[worker].coded;
+  return before.codec == coded.codec && before.parameter == coded.parameter;
+}
+
 void SlotSum::Keep(size_t worker, size_t workers, const Coded& coded, uint64_t at, uint64_t count,
                    Block* part) {
   copies_.resize(workers);

@@ -48,6 +48,8 @@ class SlotSum {
   // Until it is put back, whoever has taken it adds to it without a lock.
   UnderWay Take() { return std::exchange(under_way_, {}); }
   void PutBack(UnderWay under_way) { under_way_ = std::move(under_way); }
+  // Whether a part at `at` is one of the copy of which the parts before it are kept.
+  bool GoesOn(size_t worker, const Coded& coded, uint64_t at) const;
   // Keeps them until the copy is whole.
   void Keep(size_t worker, size_t workers, const Coded& coded, uint64_t at, uint64_t count,
             Block* part);

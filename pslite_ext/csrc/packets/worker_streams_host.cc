@@ -57,7 +57,7 @@ void WorkerStreams::FailTogether(Stream* tensor, const Status& status) {
     LinkState& link = LinkTo(s, 0);
     Declare(&link, *tensor, part);
     link.first.push_back(TextPacket(PacketKind::kError, part.number, 0, Encode(status)));
-    calls_.Offer(s, 0);
+    calls_.OfferTo(s, 0);
   }
   tensor->shared->Fail(status.About({Subject::kTensor, tensor->shared->traits.key,
                                      "tensor '" + tensor->shared->traits.name + "'"}));

@@ -100,18 +100,26 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
     *target = tensor->op->dst + plain.bytes(header.offset);
   } else {
     Block& room = part.rooms[mine];
-    if (room == nullptr) room = options_.host_sums->Room(*tensor->op, part.share.Slot(mine));
-    if (room == nullptr) return Status::Ok();  // it has failed, and what comes of it is dropped
+    const Status status = room != nullptr
+                              ? Status::Ok()
+                              : options_.host_sums->Room(*tensor->op, part.share.Slot(mine), &room);
+    if (!status.ok()) {
+      FailTogether(tensor, status);
+      return Status::Ok();  // what comes of it is dropped
+    }
     link->room = room;
     *target = room.get() + plain.bytes(at);
   }
   if (options_.keeps_sums) {
     // Nothing of the worker's own is written over before all of the sum is there.
-    Block& coming = part.coming[mine];
-    if (coming == nullptr) {
+    const auto [found, fresh] = part.coming.try_emplace(mine);
+    Block& coming = found->second.block;
+    if (fresh) {
+      found->second.codec = &codec;
       coming = coded_.Get(std::max<uint64_t>(codec.bytes(slot_elements), 1));
     }
     if (coming == nullptr) return Status::Exhausted("no memory for a sum");
+    if (found->second.codec != &codec) return corrupt("a sum that is coded in different ways");
     link->room = coming;  // whatever becomes of the operation meanwhile
     *target = coming.get() + codec.bytes(at);
     if (at + count == slot_elements) {
@@ -234,7 +242,7 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
   if (now < slot_elements) return Status::Ok();
   const int workers = header.priority;
   if (options_.keeps_sums && (tensor->op->kind == Operation::Kind::kSum || op->fetches())) {
-    part.kept[link->mine] = {std::move(part.coming[link->mine]), link->coded.codec, workers};
+    part.kept[link->mine] = {std::move(part.coming[link->mine].block), link->coded.codec, workers};
   }
   part.coming.erase(link->mine);
   if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, workers, link->lane);

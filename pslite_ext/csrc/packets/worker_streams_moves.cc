@@ -191,7 +191,7 @@ Status WorkerStreams::GiveSum(int server, const Header& header) {
   given.payload = kept.sum.get();
   given.keep = kept.sum;
   link.first.push_back(std::move(given));
-  calls_.Offer(server, 0);
+  calls_.OfferTo(server, 0);
   return Status::Ok();
 }
 

@@ -20,7 +20,8 @@ class Ticket {
   explicit Ticket(Operation* op) : row_bytes_(op->rows.row_bytes) {
     op->done = [op, state = state_](const Status& status) {
       const std::lock_guard<std::mutex> lock(state->mutex);
-      state->answers = std::move(op->answers);
+      // Else a lane may receive into them still, and the operation is what it holds.
+      if (status.ok()) state->answers = std::move(op->answers);
       state->status = status;
       state->over = true;
       state->changed.notify_all();

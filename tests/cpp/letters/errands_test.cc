@@ -186,3 +186,16 @@ TEST(a_letter_to_the_wrong_end_is_refused) {
                job.errands[0]->Hear(1 - home, Encode(AnswerLetter{1, "", {}}), 0, &over));
   CHECK_EQ(*code, kCodes);
 }
+
+// Its tickets are those of whoever takes its place.
+TEST(who_is_forgotten_is_not_answered) {
+  std::vector<int> answered;
+  Clerk clerk(
+      2, [&](int worker, const JobLetter& /*letter*/) { answered.push_back(worker); },
+      [](int /*head*/, const std::string& /*body*/) { return Status::Ok(); });
+  const std::string claim = Encode(ClaimLetter{1, {7, Claim::Kind::kTensor, "(4,)"}});
+  CHECK_OK(clerk.Hear(0, claim));
+  clerk.Forget(0);
+  CHECK_OK(clerk.Hear(1, claim));
+  CHECK_TRUE(answered == std::vector<int>({1}));
+}

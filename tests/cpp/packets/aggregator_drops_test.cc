@@ -244,3 +244,35 @@ TEST(who_gives_what_others_fetch_may_go_too) {
   REQUIRE_EQ(fetched.size(), size_t{1});
   CHECK_TRUE(fetched[0].payload == Of(100, 5));
 }
+
+TEST(who_goes_in_the_middle_of_its_rows_is_not_in_their_sum) {
+  LoneServer server(Elastic(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1000, DType::kUint8, 10));
+  Header h;
+  h.kind = PacketKind::kRows;
+  h.round = 1;
+  h.length = 8;
+  char* target = nullptr;
+  REQUIRE_OK(server.aggregator.OnHeader(0, h, 0, &target));
+  server.aggregator.Drop(0, 0);
+  REQUIRE_OK(server.Send(1, h, std::string(8, '\0')));  // a set of no rows
+  const auto got = server.Drain(1);
+  REQUIRE_EQ(got.size(), size_t{1});
+  CHECK_TRUE(got[0].header.kind == PacketKind::kRowSum);
+}
+
+// Another lane may receive into it still.
+TEST(what_is_received_into_stays_when_another_takes_the_place) {
+  LoneServer server(Elastic(2));
+  REQUIRE_OK(server.Declare(0, 0, 7, 1000));
+  Header h;
+  h.kind = PacketKind::kData;
+  h.round = 1;
+  h.length = 64;
+  char* target = nullptr;
+  REQUIRE_OK(server.aggregator.OnHeader(0, h, 0, &target));
+  server.aggregator.Drop(0, 0);
+  server.aggregator.Expect(0);
+  std::memset(target, 'x', h.length);
+  CHECK_TRUE(server.aggregator.pool().bytes_handed_out() >= 64);
+}

@@ -244,3 +244,16 @@ TEST(a_leader_s_operation_is_held_no_longer_than_it_is_needed) {
   }
   CHECK_TRUE(held && free);
 }
+
+// None of the sum is on a server beside them, and no other host has given its copy.
+TEST(who_leaves_while_the_leader_waits_is_named) {
+  Bench bench(TwoHosts(false));
+  const size_t t = bench.job.Add(1, DType::kFloat32, 9000);
+  Status heard = Status::Timeout("nothing");
+  bench.job.Submit(0, t, 0, [&heard](const Status& status) { heard = status; });
+  bench.network.Settle();
+  bench.network.Depart(1);
+  bench.network.Run([&] { return bench.job.over(); });
+  CHECK_STATUS(Code::kPeerLost, heard);
+  CHECK_TRUE(heard.text().find("worker 1 has finished") != std::string::npos);
+}

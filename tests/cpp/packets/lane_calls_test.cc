@@ -81,3 +81,14 @@ TEST(a_lane_alone_is_never_called) {
   lanes.Rests(0, 0);
   lanes.Offer(0, 0);
 }
+
+TEST(what_one_lane_alone_carries_is_told_to_it) {
+  Calls calls(3);
+  calls.lanes.Asks(0, 1);  // it works, and cannot take it
+  calls.lanes.OfferTo(0, 0);
+  calls.lanes.OfferTo(0, 0);
+  CHECK_EQ(calls.called, Lanes{0});
+  calls.lanes.Full(0, 0);
+  calls.lanes.OfferTo(0, 0);  // it asks when it has room
+  CHECK_EQ(calls.called, Lanes{0});
+}

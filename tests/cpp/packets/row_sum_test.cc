@@ -34,7 +34,7 @@ struct Server {
     const Status status = sum.Begin(worker, workers, at, length, &pool, &block);
     if (!status.ok()) return status;
     std::memcpy(block.get() + at, part.data(), part.size());
-    return sum.End(worker, length, &pool, whole);
+    return sum.End(worker, at, length, block, &pool, whole);
   }
   size_t workers;
   PacketPool pool{1 << 20};
@@ -112,4 +112,19 @@ TEST(without_memory_it_says_so) {
   for (int64_t row = 10; row < 30; ++row) rows[row] = 1;
   const std::string set = SetOf(rows);
   CHECK_STATUS(Code::kExhausted, server.Send(0, 0, set.substr(0, 64), &whole));
+}
+
+TEST(the_same_of_a_set_on_two_links_is_refused) {
+  Server server(1);
+  const std::string set = SetOf({{10, 1}, {12, 2}});
+  const auto length = static_cast<uint32_t>(set.size());
+  Block one, other;
+  REQUIRE_OK(server.sum.Begin(0, 1, 0, length, &server.pool, &one));
+  REQUIRE_OK(server.sum.Begin(0, 1, 0, 8, &server.pool, &other));
+  std::memcpy(one.get(), set.data(), set.size());
+  std::memset(other.get(), 0, 8);
+  bool whole = false;
+  REQUIRE_OK(server.sum.End(0, 0, length, one, &server.pool, &whole));
+  CHECK_TRUE(whole);
+  CHECK_STATUS(Code::kCorrupt, server.sum.End(0, 0, 8, other, &server.pool, &whole));
 }
