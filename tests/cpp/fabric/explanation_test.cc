@@ -107,3 +107,20 @@ TEST(a_tree_says_who_has_the_model_from_whom) {
   batch.updates.clear();
   CHECK_EQ(ExplainTree(batch), "0 gets answered by 0 s; by the server alone it would be 0 s.\n");
 }
+
+TEST(small_models_go_straight_packets_or_not) {
+  Batch batch;
+  batch.by_packets = true;
+  batch.network = Network(std::vector<HostLink>(4, Steady(1e9, 1e9)));
+  batch.servers = {{"server", 0}};
+  batch.aggregators = {{"a1", 1}};
+  for (size_t host = 1; host <= 3; ++host) {
+    const std::string number = std::to_string(host);
+    batch.updates.push_back({"g" + number, {"w" + number, host}, 0, {10'000}, 0, 1});
+  }
+  const std::string text = ExplainTree(batch);
+  CHECK_TRUE(Says(text, "3 gets answered by 0.00024 s; by the server alone it would be 0.00024 s"));
+  for (const char* w : {"w1", "w2", "w3"}) CHECK_TRUE(Says(text, w + std::string(": from server")));
+  for (auto& update : batch.updates) update.bytes = {12'500'000};
+  CHECK_TRUE(Says(ExplainTree(batch), "w2: from w1"));
+}
