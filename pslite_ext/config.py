@@ -95,6 +95,8 @@ def resolve(name: str, host: str) -> str:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
         raise SettingError(f"{name} is '{host}', which cannot be resolved: {error}") from None
+    except UnicodeError:  # an empty part, or one too long
+        raise SettingError(f"{name} is '{host}', which is not a host name") from None
 
 
 def address_towards(host: str, port: int) -> str:

@@ -17,10 +17,12 @@ def _warn(path: str, what: str) -> None:
 
 def read(path: str) -> str:
     """The profile; "" if there is none yet."""
-    if not path or not Path(path).exists():
+    if not path:
         return ""
     try:
         text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
     except (OSError, ValueError) as error:
         _warn(path, f"cannot be read ({error}): a profile is learnt anew")
         return ""
@@ -35,10 +37,10 @@ def write(path: str, text: str) -> None:
     if not path or not text:
         return
     file = Path(path)
-    draft = file.with_name(file.name + ".draft")
     try:
         if file.exists() and not file.read_bytes().startswith(HEADING.encode()):
             return
+        draft = file.with_name(file.name + ".draft")
         draft.write_text(text, encoding="utf-8")
         draft.replace(file)
     except OSError as error:

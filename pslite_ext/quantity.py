@@ -21,10 +21,11 @@ def bytes_per_second(text: str) -> float:
     found = RATE.fullmatch(text.strip())
     if not found:
         raise QuantityError(f"'{text}' is not a bandwidth such as 10Gbps or 1.25GB/s")
-    value = _positive(text, found[1]) * PREFIX[found[2]]
+    unit = PREFIX[found[2]] / (1 if found[3] == "B/s" else 8)
+    value = _amount(text, found[1], unit)
     if value <= 0:
         raise QuantityError(f"a bandwidth must be > 0, not '{text}'")
-    return value if found[3] == "B/s" else value / 8
+    return value
 
 
 def seconds(text: str) -> float:
@@ -32,7 +33,7 @@ def seconds(text: str) -> float:
     found = TIME.fullmatch(text.strip())
     if not found:
         raise QuantityError(f"'{text}' is not a time such as 50us, 0.3ms or 2s")
-    return _positive(text, found[1]) * SECONDS[found[2]]
+    return _amount(text, found[1], SECONDS[found[2]])
 
 
 def size(text: str) -> float:
@@ -40,16 +41,18 @@ def size(text: str) -> float:
     found = SIZE.fullmatch(text.strip())
     if not found:
         raise QuantityError(f"'{text}' is not a size such as 4MB, 512KiB or 30000")
-    return _positive(text, found[1]) * {**PREFIX, **BINARY}[found[2]]
+    return _amount(text, found[1], {**PREFIX, **BINARY}[found[2]])
 
 
-def _positive(text: str, digits: str) -> float:
+def _amount(text: str, digits: str, unit: float) -> float:
     try:
-        value = float(digits)
+        value = float(digits) * unit
     except ValueError:
         raise QuantityError(f"'{text}' does not begin with a number") from None
-    if not 0 <= value < float("inf"):
+    if value < 0:
         raise QuantityError(f"'{text}' must not be negative")
+    if value == float("inf"):
+        raise QuantityError(f"'{text}' is too large")
     return value
 
 

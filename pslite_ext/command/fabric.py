@@ -19,7 +19,9 @@ from tracer.fabric import NAME, in_words, read
 
 FAILED = 2
 BATCH_MIB_MOST = 64  # some 400,000 updates; nothing endless is read
-EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input, or stdout cannot be written"
+EXIT_CODES = (
+    "exit codes: 0 all well; 2 wrong usage or input, or stdout cannot be written; 130 interrupted"
+)
 SEARCH = "look for a better plan near the rules' one, for some milliseconds"
 # Of |U| = 10, 100, 500, 1000, in ms: MLfabric, Section 10.
 PUBLISHED_MS = {10: 5, 100: 30, 500: 440, 1000: 1460}

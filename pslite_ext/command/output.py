@@ -1,6 +1,6 @@
 """What a command prints: a full disk behind stdout is one line on stderr, not a traceback.
 
-Nor are a standard stream that is closed, and a limit on open files that is too low.
+Nor are Ctrl-C, a standard stream that is closed, and a limit on open files that is too low.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ def say(text: str) -> None:
 
 
 def code_of(name: str, run: Callable[[], int]) -> int:
-    """What a command comes to if its reader has gone or the disk behind stdout is full, too."""
+    """What a command comes to if it is interrupted, its reader has gone or stdout is full, too."""
     try:
         try:
             return run()
         finally:
             say("")
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         _forget_output()
         return 141

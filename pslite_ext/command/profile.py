@@ -23,7 +23,7 @@ from tracer.progress import Progress
 if TYPE_CHECKING:
     from pslite_ext.command.layer_times import LayerTimes
 
-FAILED, INTERRUPTED = 2, 130
+FAILED = 2
 SHAPES = {"inceptionv3": "3,299,299"}  # of one sample; others have USUAL_SHAPE
 USUAL_SHAPE = "3,224,224"
 
@@ -82,8 +82,6 @@ def main(argv: Sequence[str]) -> int:
     except (ProfileError, TraceError) as error:
         print(f"mercury profile: {error}", file=sys.stderr)
         return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
     size = sum(tensor.bytes for tensor in times.tensors)
     print(
         f"{out}: {len(times.tensors)} tensors, {size / 1e6:.1f} MB; forward "

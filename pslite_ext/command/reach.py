@@ -34,6 +34,8 @@ def ask(host: str, port: int, token: str) -> Greeting:
             return _greet(sock, token)
     except ConnectionRefusedError:
         return Greeting(False, "nothing listens there: is it running, and is this its port?")
+    except UnicodeError:  # an empty part, or one too long
+        return Greeting(False, "it is not a host name")
     except socket.gaierror as error:
         return Greeting(False, f"the name cannot be resolved: {error.strerror}")
     except socket.timeout:

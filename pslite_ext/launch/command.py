@@ -35,6 +35,7 @@ GRACE_S = 20.0
 WRONG_USE = 2  # the exit code of a process for which it is no use to try again
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
 USUAL_FIRST_GIVEN_PORT = 32768
+OWN = ("DMLC_ROLE", "DMLC_TASK_ID", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_NUM_REPLICA")
 TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 
 
@@ -170,6 +171,8 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
         job["MERCURY_TRACE_STEPS"] = arguments.trace_steps
     for item in arguments.env:
         name, given, value = item.partition("=")
+        if name in OWN:
+            raise LaunchError(f"--env {name}: launch sets it itself: use -n, -s or --replicas")
         if not given and name not in os.environ:
             raise LaunchError(f"--env {name}: the variable is not set here; use {name}=VALUE")
         job[name] = value if given else os.environ[name]
@@ -205,6 +208,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError(f"--restarts is {arguments.restarts}; allowed: 0 or more")
     if launcher == "ssh" and arguments.hostfile is None:
         raise LaunchError("--launcher ssh needs a --hostfile")
+    if launcher == "local" and arguments.hostfile is not None:
+        raise LaunchError("--launcher local starts all on this machine: leave out the --hostfile")
     hosts = read_hosts(arguments.hostfile) if launcher == "ssh" else []
     if arguments.host:
         host = resolve("--host", arguments.host)

@@ -70,6 +70,12 @@ def test_every_number_has_a_range(setting: Setting) -> None:
     assert setting.read({setting.name: f" {setting.least} "}) == setting.least
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_host_that_has_no_name_is_refused(host: str) -> None:
+    with pytest.raises(SettingError, match=f"ROOT_URI is '{host}', which is not a host name"):
+        settings(DMLC_PS_ROOT_URI=host)
+
+
 def test_token_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("secret\n")

@@ -40,6 +40,7 @@ def test_hostfile(tmp_path: Path) -> None:
         ("[fd00::5", "is not HOST or HOST:PORT"),
         ("\udcff", "hosts: it is not UTF-8 text"),
         ("alpha\n\nbeta link=fast", "hosts:3: 'fast' is not a bandwidth such as 10Gbps"),
+        ("alpha link=1e308Gbps", "hosts:1: '1e308Gbps' is too large"),
         ("alpha link=0Gbps", "hosts:1: a bandwidth must be > 0"),
         ("alpha link=1Gbps\nbeta", "hosts: beta has no link=SPEED, others have"),
         ("alpha slots=0", "hosts:1: slots=0: it is not a number of workers"),

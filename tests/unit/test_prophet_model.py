@@ -185,8 +185,11 @@ def test_a_file_that_is_no_profile_is_left_alone(
     assert path.read_text() == "buy milk\n"
     assert prophet_profile.read(str(tmp_path)) == ""
     assert "cannot be read" in capsys.readouterr().err
-    prophet_profile.write(str(tmp_path / "none" / "profile"), "# Prophet profile\n")
-    assert "cannot be written" in capsys.readouterr().err
+    assert prophet_profile.read("x" * 300) == ""
+    assert "cannot be read" in capsys.readouterr().err
+    for nowhere in (str(tmp_path / "none" / "profile"), "/", "x" * 300):
+        prophet_profile.write(nowhere, "# Prophet profile\n")
+        assert "cannot be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "; forward x us\n1 2 3 4 n\n", "; forward 1 us\n1 2 3\n"])

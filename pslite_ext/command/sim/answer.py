@@ -17,6 +17,8 @@ from tracer.output import print_json, whole_file
 from tracer.report.drawing import Draw, save
 from tracer.table import Table
 
+EVENTS_MAX = 200_000_000  # of a simulation
+
 
 @dataclass
 class Answer:
@@ -89,7 +91,7 @@ def policies_of(options: argparse.Namespace, known: list[str] | None = None) -> 
     for name in wanted:
         if name not in allowed:
             raise ModelError(f"there is no policy '{name}' here; there are {', '.join(allowed)}")
-    return wanted
+    return list(dict.fromkeys(wanted))
 
 
 def slowness_of(given: Sequence[str], workers: int) -> list[float]:

@@ -7,10 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, index_in, job_of, network_of, pair, slowness_of
+from pslite_ext.command.sim.answer import (
+    EVENTS_MAX,
+    Answer,
+    index_in,
+    job_of,
+    network_of,
+    pair,
+    slowness_of,
+)
 from pslite_ext.forecast.model import ModelError, Options
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.cluster import RateSpec
+from pslite_ext.forecast.simulate.simulation import packets_of
 from pslite_ext.quantity import bytes_per_second, seconds, size
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
@@ -19,7 +28,6 @@ from tracer.table import Table
 PACKET_BYTES = 30e3
 PACKETS_MAX = 20_000  # of a job's iteration; of a larger one the packets are larger
 EVENTS_A_PACKET = 8
-EVENTS_MAX = 200_000_000
 BUSIEST = 5  # links that are named
 
 
@@ -47,8 +55,7 @@ def answer(options: argparse.Namespace) -> Answer:
         for place, job in enumerate(jobs)
     ]
     cluster = _cluster(options, workers, servers, packet, known.latency_s)
-    packets = sum(float(job.bytes.sum()) / packet + len(job) for job in jobs)
-    expected = int(packets * workers * options.iterations * EVENTS_A_PACKET)
+    expected = int(min(packets_of(runs, cluster) * EVENTS_A_PACKET, EVENTS_MAX))
     with Progress("simulating", expected, options.quiet) as progress:
         done = simulate(runs, cluster, EVENTS_MAX, lambda events, _: progress.reached(events))
 

@@ -14,7 +14,7 @@ from pslite_ext.quantity import QuantityError
 from pslite_ext.wire_words import PLAIN, WORDS
 from tracer.output import print_json
 
-FAILED, INTERRUPTED = 2, 130
+FAILED = 2
 EXIT_CODES = "exit codes: 0 all well; 2 wrong usage or input; 130 interrupted"
 NODE = "another rate for one node, such as worker1:1Gbps or server0:5Gbps; repeatable"
 JOB = "a model's name (such as vgg16 or resnet50), or a JSON file: docs/model.md"
@@ -199,8 +199,10 @@ def main(argv: Sequence[str]) -> int:
         show(answer(options), options)
     except (ModelError, QuantityError, TraceError) as error:
         return _fail(options, str(error))
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except MemoryError:
+        return _fail(options, "not enough memory: ask for fewer workers, iterations or points")
+    except OverflowError as error:
+        return _fail(options, f"a number is too large ({error}): give smaller ones")
     return 0
 
 

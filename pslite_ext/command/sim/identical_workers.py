@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pslite_ext.command.sim.answer import EVENTS_MAX
 from pslite_ext.forecast.model import Job, Options, predict
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
 from pslite_ext.forecast.simulate.scheme import SCHEMES
@@ -56,7 +57,7 @@ def iterate(
         packet_bytes=packet,
         aggregate=aggregate,
     )
-    done = simulate(SimulatedJob(job, policy, options), cluster)
+    done = simulate(SimulatedJob(job, policy, options), cluster, EVENTS_MAX)
     busiest = {"worker": 0.0, "server": 0.0}
     for link in done.links:
         kind = "worker" if "worker" in link.name else "server"

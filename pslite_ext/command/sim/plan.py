@@ -7,6 +7,7 @@ import argparse
 from pslite_ext.command.sim.answer import Answer, hosts_of, job_of, network_of
 from pslite_ext.command.sim.identical_workers import Point, iterate
 from pslite_ext.forecast.model import ModelError, Options
+from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.scheme import SCHEMES
 from pslite_ext.quantity import as_rate, bytes_per_second
 from tracer.progress import Progress
@@ -19,8 +20,7 @@ def answer(options: argparse.Namespace) -> Answer:
     workers = hosts_of(options, options.workers)
     if options.policy not in SCHEMES:
         raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
-    if options.worth < 0:
-        raise ModelError(f"--worth must be >= 0, not {options.worth}")
+    number("--worth", options.worth)
     network = network_of(options)
     known = Options.of({**network, "servers": workers})
     found: dict[int, Point] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
-from pslite_ext.forecast.model import required_bandwidth
+from pslite_ext.forecast.model import ModelError, required_bandwidth
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
@@ -17,6 +17,8 @@ from tracer.table import Table
 
 def answer(options: argparse.Namespace) -> Answer:
     policies = [name for name in policies_of(options) if name != "oracle"]
+    if not policies:
+        raise ModelError("the oracle needs no bandwidth: name another policy")
     network = network_of(options)
     names = [Path(what).stem for what in options.jobs]
     jobs = [job_of(options, what) for what in options.jobs]

@@ -59,9 +59,8 @@ def answer(options: argparse.Namespace) -> Answer:
         (axes,) = canvas.axes(4.0)
         axes.plot(counts, counts, ":", color="black", label="ideal")
         for number, policy in enumerate(policies):
-            axes.plot(
-                counts, speedup[f"{policy}_speedup"], "o-", ms=3, color=CYCLE[number], label=policy
-            )
+            colour = CYCLE[number % len(CYCLE)]
+            axes.plot(counts, speedup[f"{policy}_speedup"], "o-", ms=3, color=colour, label=policy)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         for axis in (axes.xaxis, axes.yaxis):

@@ -13,7 +13,7 @@ from pslite_ext.command_line import Parser
 from tracer.errors import TraceError, UsageError
 from tracer.output import print_json
 
-MISUSED, FAILED, INTERRUPTED = 2, 3, 130
+MISUSED, FAILED = 2, 3
 EXIT_CODES = (
     "exit codes: 0 all well; 1 the check found errors, diff found what was asked for, or the job "
     "that live followed has failed; "
@@ -155,5 +155,3 @@ def main(argv: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED

@@ -13,20 +13,26 @@ from pslite_ext.wire_words import ELEMENT_BYTES, PLAIN, WORDS, coded_bytes
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+BYTES_MAX = 1e18  # of a layer: an int64 holds it
 
 
 class ModelError(ValueError):
     """A question the model cannot answer: a wrong job, bandwidth, policy or option."""
 
 
-def number(what: str, value: object, *, above_zero: bool = False) -> float:
-    """`value` as a finite float >= 0 (or > 0), or a ModelError that names it."""
+def number(what: str, value: object, *, above_zero: bool = False, most: float = math.inf) -> float:
+    """`value` as a finite float >= 0 (or > 0) and <= `most`, or a ModelError that names it."""
     bound = "> 0" if above_zero else ">= 0"
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ModelError(f"{what} must be a number {bound}, not {value!r}")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # an int
+        result = math.inf
     if not math.isfinite(result) or result < 0 or (above_zero and result == 0):
-        raise ModelError(f"{what} must be a finite number {bound}, not {value!r}")
+        raise ModelError(f"{what} must be a finite number {bound}, not {result:g}")
+    if result > most:
+        raise ModelError(f"{what} must be at most {most:g}, not {result:g}")
     return result
 
 
@@ -41,7 +47,8 @@ class Layer:
     upd_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("bytes", "bp_s", "fp_s", "upd_s"):
+        number(f"layer '{self.name}': bytes", self.bytes, most=BYTES_MAX)
+        for field in ("bp_s", "fp_s", "upd_s"):
             number(f"layer '{self.name}': {field}", getattr(self, field))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from pslite_ext.forecast.model.architectures import ARCHITECTURES
@@ -17,7 +18,7 @@ def find_job(what: str, compute_s: float | None = None, steps: int | None = None
     """A model's name, or a job's file; its computation scaled, its gradients grouped."""
     if what in ARCHITECTURES:
         job = known_job(what)
-    elif Path(what).exists():
+    elif os.path.exists(what):
         job = read_job(Path(what))
     else:
         raise ModelError(
@@ -85,14 +86,17 @@ def _layer(path: Path, number: int, entry: object) -> Layer:
     where = f"{path}: layer {number}"
     if not isinstance(entry, dict):
         raise ModelError(f"{where}: is not an object with {', '.join(sorted(FIELDS))}")
-    for name in ("bytes", "bp_s", "fp_s"):
-        if name not in entry:
-            raise ModelError(f"{where}: has no '{name}'")
+    for field in ("bytes", "bp_s", "fp_s"):
+        if field not in entry:
+            raise ModelError(f"{where}: has no '{field}'")
     unknown = sorted({*entry} - FIELDS)
     if unknown:
         raise ModelError(f"{where}: has an unknown '{unknown[0]}'")
+    name = entry.get("name", f"layer{number}")
+    if not isinstance(name, str) or not name.isprintable():
+        raise ModelError(f"{where}: 'name' must be printable text, not {name!r}")
     try:
-        return Layer(**{"name": f"layer{number}", **entry})
+        return Layer(**{**entry, "name": name})
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pslite_ext.forecast.model.job import Array, Counts, Job
+from pslite_ext.forecast.model.job import Array, Counts, Job, ModelError
 from pslite_ext.forecast.model.options import Options
 from pslite_ext.forecast.model.timeline import Transfers
 
@@ -17,6 +17,7 @@ P3_BYTES = 200e3  # 50,000 parameters in fp32
 BYTESCHEDULER_BYTES = 4e6
 BYTESCHEDULER_CREDIT_BYTES = 16e6
 BYTEPS_BYTES = 4096e3
+PIECES_MAX = 2_000_000  # a minute or two
 
 
 def p3(job: Job, bandwidth: Array, options: Options) -> Transfers:
@@ -43,7 +44,8 @@ def packets(job: Job, bandwidth: Array, options: Options) -> Transfers:
     """Mercury with packets of a size: what is on the wire cannot be overtaken."""
     silent = Options(workers=options.workers, servers=options.servers)
     moved = send_pieces(job, bandwidth, silent, options.packet_bytes, window=1, hops=0)
-    return Transfers(moved.push_start, moved.push_end, moved.pull_end + 2 * options.latency_s)
+    back_s = 2 * options.latency_s * (job.bytes[:, None] > 0)
+    return Transfers(moved.push_start, moved.push_end, moved.pull_end + back_s)
 
 
 def send_pieces(
@@ -53,6 +55,12 @@ def send_pieces(
     moves = np.flatnonzero(job.bytes > 0)
     ready = job.bp_end[moves]
     sizes = job.bytes[moves]
+    expected = float(sizes.sum()) / size
+    if expected > PIECES_MAX:
+        raise ModelError(
+            f"{expected:.3g} pieces or packets of {size:g} bytes are too many to predict, at most "
+            f"{PIECES_MAX:,} are: use larger ones"
+        )
     count = np.ceil(sizes / size).astype(np.int64)
     last_size = sizes - (count - 1) * size
     pending = _Pending(ready, count, len(bandwidth))

@@ -11,7 +11,7 @@ from pslite_ext.forecast.model.options import Options
 from pslite_ext.forecast.model.pieces import byteps, bytescheduler, p3
 from pslite_ext.forecast.model.prophet import prophet
 from pslite_ext.forecast.model.ring import ring
-from pslite_ext.forecast.model.timeline import Timeline, Transfers, forward_ends
+from pslite_ext.forecast.model.timeline import Timeline, Transfers, check_seconds, forward_ends
 from pslite_ext.forecast.model.whole_tensors import fifo, mercury, oracle, wfbp
 
 POLICIES: dict[str, Callable[[Job, Array, Options], Transfers]] = {
@@ -32,7 +32,10 @@ def predict(
 ) -> Timeline:
     """One iteration of `job` where every node sends and receives at this bandwidth."""
     bandwidth = number("bandwidth", bandwidth_bytes_per_s, above_zero=True)
-    moved = transfers(job, np.array([bandwidth]), policy, Options.of(options))
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = transfers(job, np.array([bandwidth]), policy, Options.of(options))
+        fp_end = forward_ends(job, moved.pull_end[:, 0])
+    check_seconds(fp_end)
     return Timeline(
         policy=policy,
         bandwidth=bandwidth,
@@ -41,7 +44,7 @@ def predict(
         push_start=moved.push_start[:, 0],
         push_end=moved.push_end[:, 0],
         pull_end=moved.pull_end[:, 0],
-        fp_end=forward_ends(job, moved.pull_end[:, 0]),
+        fp_end=fp_end,
         oracle_s=job.compute_s,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pslite_ext.forecast.model.job import Array, Job
+from pslite_ext.forecast.model.job import Array, Job, ModelError
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,14 @@ class Timeline:
     def speed(self) -> float:
         """Speed relative to a job that never waits for the network: t_oracle / t_iter."""
         return self.oracle_s / self.iteration_s if self.iteration_s > 0 else 1.0
+
+
+def check_seconds(times: Array) -> None:
+    if not np.isfinite(times).all():
+        raise ModelError(
+            "an iteration takes longer than can be counted: give smaller times and sizes, or more "
+            "bandwidth"
+        )
 
 
 def forward_ends(job: Job, pull_end: Array) -> Array:

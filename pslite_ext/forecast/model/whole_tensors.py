@@ -31,7 +31,7 @@ def fifo(job: Job, bandwidth: Array, options: Options) -> Transfers:
     wire = job.bytes[:, None] / (bandwidth * options.share)
     start, end = _in_order_of_readiness(job.bp_end[:, None], wire)
     last_packet = np.minimum(wire, options.packet_bytes / (bandwidth * options.share))
-    return Transfers(start, end, end + 2 * options.latency_s + last_packet)
+    return Transfers(start, end, np.where(wire > 0, end + 2 * options.latency_s + last_packet, end))
 
 
 def mercury(job: Job, bandwidth: Array, options: Options) -> Transfers:
@@ -40,7 +40,7 @@ def mercury(job: Job, bandwidth: Array, options: Options) -> Transfers:
         return packets(job, bandwidth, options)
     wire = job.bytes[:, None] / (bandwidth * options.share)
     start, end = _most_urgent_first(job.bp_end, wire)
-    return Transfers(start, end, end + 2 * options.latency_s)
+    return Transfers(start, end, np.where(wire > 0, end + 2 * options.latency_s, end))
 
 
 def _in_order_of_readiness(ready: Array, busy: Array) -> tuple[Array, Array]:

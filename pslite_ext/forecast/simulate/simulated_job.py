@@ -24,6 +24,8 @@ from pslite_ext.forecast.simulate.link import JOB_BITS, Hop, Packet, Train, pass
 from pslite_ext.forecast.simulate.scheme import scheme
 
 MOMENTS = ("bp_end", "push_start", "push_end", "pull_end", "fp_end")  # of a Timeline
+NEVER = -1.0  # an iteration's time until it ends
+JITTER_MOST = 10.0
 BP_END, PUSH_START, PUSH_END, PULL_END, FP_END = range(len(MOMENTS))
 
 
@@ -103,7 +105,7 @@ class JobRun:
         self.rack_sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * packets)
         # Of the latest iteration, relative to its start: [what][worker][layer]
         self.times = np.zeros((len(MOMENTS), len(self.workers), self.layers))
-        self.iteration_s = np.full((run.iterations, len(self.workers)), np.nan)
+        self.iteration_s = np.full((run.iterations, len(self.workers)), NEVER)
         self.pushed = 0.0  # bytes that arrived where they are summed
         self.pulled = 0.0  # bytes of sums that arrived at workers
         for worker in self.workers:
@@ -370,7 +372,7 @@ def _check(run: SimulatedJob, cluster: Cluster, streams: bool) -> None:
     if cluster.aggregate != "server" and not streams:
         raise ModelError(f"policy '{run.policy}' keeps its sums on servers, not in a network")
     number("start_s", run.start_s)
-    number("jitter", run.jitter)
+    number("jitter", run.jitter, most=JITTER_MOST)
     for name, length in (
         ("slowness", len(workers)),
         ("update_s", len(run.job)),

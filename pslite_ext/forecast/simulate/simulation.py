@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Callable
 
-import numpy as np
-
 from pslite_ext.forecast.model import ModelError, Timeline
 from pslite_ext.forecast.model.job import Array
+from pslite_ext.forecast.model.timeline import check_seconds
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, ClusterLinks
 from pslite_ext.forecast.simulate.scheme import scheme
-from pslite_ext.forecast.simulate.simulated_job import MOMENTS, JobRun, SimulatedJob
+from pslite_ext.forecast.simulate.simulated_job import MOMENTS, NEVER, JobRun, SimulatedJob
 
 EVENTS_A_REPORT = 100_000
+EVENTS_LEAST = 4  # of a packet that is summed on a server, without latency
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,17 @@ class Simulation:
     events: int
 
 
+def packets_of(runs: Sequence[SimulatedJob], cluster: Cluster) -> float:
+    """How many all workers send in all iterations, about."""
+    packets = 0.0
+    for run in runs:
+        workers = len(cluster.worker_rates if run.workers is None else run.workers)
+        piece = scheme(run.policy, run.options).piece_bytes or math.inf
+        size = min(cluster.packet_bytes, piece)
+        packets += workers * run.iterations * (float(run.job.bytes.sum()) / size + len(run.job))
+    return packets
+
+
 def simulate(
     runs: SimulatedJob | Sequence[SimulatedJob],
     cluster: Cluster,
@@ -70,6 +82,13 @@ def simulate(
     runs = [runs] if isinstance(runs, SimulatedJob) else list(runs)
     if not runs:
         raise ModelError("there is no job to simulate")
+    packets = packets_of(runs, cluster)
+    if events_max is not None and packets * EVENTS_LEAST > events_max:
+        raise ModelError(
+            f"{packets:.3g} packets are too many to simulate, at most "
+            f"{events_max // EVENTS_LEAST:,} are: use larger packets and pieces, or fewer workers "
+            "or iterations"
+        )
     fabric = ClusterLinks(
         cluster,
         clock,
@@ -84,7 +103,8 @@ def simulate(
             if progress:
                 progress(clock.events, clock.now)
     for job in started:
-        assert not np.isnan(job.iteration_s).any(), "workers wait for what nobody sends"
+        assert (job.iteration_s != NEVER).all(), "workers wait for what nobody sends"
+        check_seconds(job.iteration_s)
     outcomes = tuple(
         Outcome(job.run, job.iteration_s, job.times, job.pushed, job.pulled) for job in started
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pslite_ext import __version__
-from pslite_ext.command import lab, main
+from pslite_ext.command import doctor, lab, main
 from tests.cluster import ROOT, clean_environment, mercury
 
 BATCH = ROOT / "tests" / "golden" / "fabric" / "example_batch.json"
@@ -112,6 +112,17 @@ def test_closed_streams_and_few_files_are_no_traceback(
     assert (result.returncode, result.stderr, result.stdout) == (code, says, "")
     for log in (tmp_path / "logs").glob("*_0.log"):
         assert log.read_text() == "shown\n"
+
+
+def test_an_interrupted_command_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "main", interrupted)
+    assert main.main(["doctor"]) == 130
+    assert capsys.readouterr() == ("", "")
 
 
 def test_doctor_in_good_health() -> None:

@@ -77,10 +77,11 @@ def test_the_version_is_the_core_s() -> None:
 
 
 def test_addresses_that_are_none() -> None:
-    findings = list(doctor.check_reach({}, ["server", "server:0", ":9000"]))
-    assert [f.state for f in findings] == ["FAIL"] * 4
+    findings = list(doctor.check_reach({}, ["server", "server:0", ":9000", "a..b:9000"]))
+    assert [f.state for f in findings] == ["FAIL"] * 5
     assert "to the scheduler's address" in findings[0].text
     assert findings[1].text == "server: is not HOST:PORT"
+    assert findings[4].text == "a..b:9000: it is not a host name"
 
 
 def test_a_job_s_nodes_answer(tmp_path: Path) -> None:

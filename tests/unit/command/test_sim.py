@@ -13,14 +13,15 @@ import pytest
 
 from pslite_ext.command.sim import replay as sim_replay
 from pslite_ext.command.sim.command import main
-from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
+from pslite_ext.forecast.model import POLICIES, Job, Layer, ModelError, Options, predict
 from pslite_ext.forecast.model.architectures import ARCHITECTURES
 from pslite_ext.forecast.model.job_file import find_job, read_job
 from pslite_ext.forecast.model.papers import predicted, wrong_orders
-from pslite_ext.quantity import as_rate, bytes_per_second, seconds, size
+from pslite_ext.quantity import QuantityError, as_rate, bytes_per_second, seconds, size
 from tracer.replay import Replay
 from tracer.synthetic import Plan, write_run
 
+BIG = "1" + 15 * "0"
 JOB = {
     "layers": [
         {"name": "first", "bytes": 1000, "bp_s": 2, "fp_s": 1, "upd_s": 0.5},
@@ -143,9 +144,17 @@ def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: 
     assert times[enough] <= 1.01 * min(times.values()) < times[enough - 1]
     assert table[0]["limited_by"] == "servers' links"
     pytest.importorskip("matplotlib")
+    every = ["--most", "1", "--policies", ",".join(POLICIES), "--quiet"]
+    assert main(["scale", job, *words, *every, "--plot", str(tmp_path / "scale.svg")]) == 0
     words = ["plan", "lenet5", "-n", "2", "--bandwidth", "10Gbps", "--quiet"]
     assert main([*words, "--plot", str(tmp_path / "plan.png")]) == 0
     assert "servers are enough" in capsys.readouterr().out
+
+
+def test_a_policy_that_is_named_twice_is_one(capsys: pytest.CaptureFixture[str], job: str) -> None:
+    words = ["--bandwidth", "1kB/s", "--most", "2", "--policies", "mercury,priority"]
+    table = told(capsys, "scale", job, *words)["table"]
+    assert list(table[0]) == ["workers", "servers", "mercury", "mercury_speedup"]
 
 
 def test_a_cluster_of_your_making(
@@ -220,6 +229,8 @@ def test_a_replay_that_is_off_says_what_its_speed_ups_are_worth(
     assert says in said
 
 
+PREDICT = ["predict", "lenet5", "--bandwidth", "1Gbps"]
+PLAN = ["plan", "lenet5", "-n", "4", "--bandwidth", "1Gbps"]
 CLUSTER = ["cluster", "lenet5", "--bandwidth", "1Gbps"]
 BAD = [
     (["predict", "no-such-model", "--bandwidth", "1Gbps"], "neither a file nor a model"),
@@ -230,11 +241,21 @@ BAD = [
     (["predict", "vgg16", "--bandwidth", "1Gbps", "--latency", "5"], "'5' is not a time"),
     (["predict", "vgg16", "--bandwidth", "1Gbps", "--packet", "x"], "'x' is not a size"),
     (["predict", "vgg16", "--bandwidth", "1Gbps", "--plot", "x.pdf"], "x.pdf: pictures"),
+    (["predict", "x" * 300, "--bandwidth", "1Gbps"], "neither a file nor a model"),
+    (["predict", "vgg16", "--bandwidth", "1e308Gbps"], "'1e308Gbps' is too large"),
+    ([*PREDICT, "--latency", "1e400s"], "'1e400s' is too large"),
+    ([*PREDICT, "--latency", "1e308s"], "longer than can be counted"),
+    ([*PREDICT, "--policy", "p3", "--partition", "1e-13"], "1.72e+19 pieces or packets of 1e-13"),
+    (["predict", "vgg16", "--bandwidth", "1Gbps", "--packet", "1"], "use larger ones"),
+    ([*PREDICT, "--policy=bytescheduler", "--partition=1e-300", "--credit=1e300"], "too large"),
     (["sweep", "vgg16", "--from", "2Gbps", "--to", "1Gbps"], "is not less than"),
     (["sweep", "vgg16", "--policies", "best"], "no policy 'best'"),
     (["required-bandwidth", "vgg16", "--target", "1"], "target must be between 0 and 1"),
+    (["required-bandwidth", "vgg16", "--policies", "oracle"], "name another policy"),
+    (["scale", "vgg16", "--bandwidth", "1Gbps", "--packet", "1"], "packets are too many"),
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3", "--aggregate=switch"], "servers"),
     (["plan", "vgg16", "-n", "2", "--bandwidth", "1Gbps", "--policy", "ring"], "has no servers"),
+    ([*PLAN, "--worth", "nan"], "--worth must be a finite number >= 0, not nan"),
     (["replay", "no-such-folder"], "no-such-folder"),
     ([*CLUSTER, "--racks", "3"], "only 2 workers"),
     ([*CLUSTER, "--aggregate", "rack"], "needs --racks"),
@@ -246,6 +267,7 @@ BAD = [
     ([*CLUSTER, "--node", "host0:1Gbps"], "a node is worker0, server0"),
     ([*CLUSTER, "--change", "5s"], "not of the form TIME:RATE"),
     ([*CLUSTER, "--jitter=-1"], "jitter must be"),
+    ([*CLUSTER, "--packet", "1e-300"], "packets are too many"),
     ([*CLUSTER, "--policy", "ring"], "cannot be simulated"),
     ([*CLUSTER, "--window", "x"], "'x' is not a size"),
     ([*CLUSTER, "--reaction", "5"], "'5' is not a time"),
@@ -265,7 +287,25 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize(
-    "words", [["predict"], ["scale", "x", "--bandwidth", "1Gbps", "--most", "0"]]
+    ("error", "says"),
+    [(MemoryError(), "not enough memory"), (OverflowError("too far"), "too large (too far)")],
+)
+def test_what_a_machine_cannot_do_is_one_line(
+    error: Exception, says: str,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def answer(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sim_replay, "answer", answer)
+    assert main(["replay", "traces"]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["predict"], *(["scale", "x", "--bandwidth=1Gbps", "--most", n] for n in ("0", BIG))]
 )
 def test_wrong_usage(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -294,6 +334,10 @@ def test_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
         ('{"layers": [{"bytes": 1, "bp_s": 1}]}', "layer 1: has no 'fp_s'"),
         ('{"layers": [{"bytes": 1, "bp_s": 1, "fp_s": 1, "x": 1}]}', "unknown 'x'"),
         ('{"layers": [{"bytes": -1, "bp_s": 1, "fp_s": 1}]}', "bytes must be a finite number >= 0"),
+        ('{"layers": [{"bytes": 1%s, "bp_s": 1, "fp_s": 1}]}' % ("0" * 400), "not inf"),
+        ('{"layers": [{"bytes": 1e300, "bp_s": 1, "fp_s": 1}]}', "bytes must be at most 1e"),
+        ('{"layers": [{"name": "\\ud800", "bytes": 1, "bp_s": 1, "fp_s": 1}]}', "layer 1: 'name'"),
+        ('{"layers": [{"name": [1, 2], "bytes": 1, "bp_s": 1, "fp_s": 1}]}', "layer 1: 'name'"),
         ('{"layers": [{"bytes": "1", "bp_s": 1, "fp_s": 1}]}', "bytes must be a number"),
         ('{"layers": [{"bytes": NaN, "bp_s": 1, "fp_s": 1}]}', "bytes must be a finite number"),
     ],
@@ -313,6 +357,9 @@ def test_quantities() -> None:
     assert seconds("50us") == pytest.approx(50e-6)
     assert size("4MB") == 4e6
     assert size("1KiB") == size("1024") == 1024
+    for quantity, text in ((bytes_per_second, "1e308kB/s"), (seconds, "1e400s"), (size, "1e308kB")):
+        with pytest.raises(QuantityError, match="is too large"):
+            quantity(text)
     assert [as_rate(value) for value in (1.25e9, 50.0, float("inf"))] == [
         "10 Gbit/s",
         "400 bit/s",

@@ -129,9 +129,11 @@ def test_two_workers_a_server_halve_the_bandwidth() -> None:
             np.testing.assert_allclose(halved.pull_end, at(policy).pull_end, err_msg=policy)
 
 
-def test_a_tensor_without_bytes_is_never_sent() -> None:
+@pytest.mark.parametrize("packet", [0, 30])
+def test_a_tensor_without_bytes_is_never_sent(packet: float) -> None:
     job = Job((Layer("a", 100, 1, 1), Layer("empty", 0, 1, 1)))
     for policy in POLICIES:
         if policy != "ring":  # a bucket's layers move together
-            line = predict(job, 100, policy, startup_s=0.1)
+            network = {"startup_s": 0.1, "latency_s": 0.5, "packet_bytes": packet}
+            line = predict(job, 100, policy, **network)
             assert line.pull_end[1] == line.bp_end[1] == 1, policy

@@ -17,6 +17,7 @@ layers = st.builds(
     Layer, st.just("l"), st.one_of(st.just(0.0), st.floats(1, 1e3)), seconds, seconds, seconds
 )
 jobs = st.lists(layers, min_size=1, max_size=5).map(lambda made: Job(tuple(made)))
+BIG = Job((Layer("big", 1e9, 1, 1),))
 EXACT = Options(serial_pull=True, partition_bytes=500, credit_bytes=1000)
 
 
@@ -256,6 +257,8 @@ def test_overheads_of_a_server_are_added() -> None:
         ({}, {"iterations": 0}, "at least one iteration"),
         ({}, {"slowness": (0,)}, "slowness must be a finite number > 0"),
         ({}, {"slowness": (1, 1)}, "slowness has 2 values, not 1"),
+        ({}, {"jitter": 1000}, "jitter must be at most 10"),
+        ({"latency_s": 1e308}, {}, "longer than can be counted"),
         ({}, {"update_s": (-1,)}, "update_s must be"),
         ({}, {"ready_s": np.ones((1, 1, 2))}, "ready_s must be iterations x workers x layers"),
         ({}, {"ready_s": -np.ones((1, 1, 1))}, "ready_s must hold finite numbers"),
@@ -270,10 +273,23 @@ def test_bad_input_is_named(cluster: dict[str, object], run: dict[str, object], 
         simulate(SimulatedJob(ONE, **run), Cluster(**known))  # type: ignore[arg-type]
 
 
-def test_a_limit_on_events() -> None:
-    run = SimulatedJob(Job((Layer("big", 1e9, 1, 1),)))
-    with pytest.raises(ModelError, match="use larger packets"):
-        simulate(run, Cluster.even(1, 1, 1e9, packet_bytes=1e4), events_max=100_000)
+@pytest.mark.parametrize(
+    ("job", "limit", "says"),
+    [
+        (SimulatedJob(BIG), 80_000, "2e+04 packets are too many to simulate, at most 20,000 are"),
+        (SimulatedJob(BIG, iterations=9), 700_000, "1.8e+05 packets are too many"),
+        (SimulatedJob(BIG, "p3", Options(partition_bytes=0.001)), 90_000, "1e+12 packets"),
+        (SimulatedJob(BIG), 90_000, "more than 90000 events"),  # found out on the way
+    ],
+)
+def test_a_limit_on_events(job: SimulatedJob, limit: int, says: str) -> None:
+    cluster = Cluster.even(1, 1, 1e9, latency_s=0.001, packet_bytes=5e4)
+    with pytest.raises(ModelError, match="use larger packets") as raised:
+        simulate(job, cluster, limit)
+    assert says in str(raised.value)
+
+
+def test_no_job_at_all() -> None:
     with pytest.raises(ModelError, match="no job"):
         simulate([], Cluster.even(1, 1, 1.0))
 

@@ -41,7 +41,7 @@ def test_parts_of_two_runs_do_not_go_together() -> None:
 
 def test_a_worker_that_is_new_costs_no_step() -> None:
     assert choose([found([5, 10], [5, 10]), found([])]) == Resumption(at(10), (1,), (1,))
-    assert choose([found([], [5, 10]), found([5, 10])]) is None
+    assert choose([found([], [5, 10]), found([5, 10])]) == Resumption(at(10), (1,), (0,))
     assert choose([found([])]) is None
 
 
@@ -78,21 +78,41 @@ def test_without_those_who_were_lost() -> None:
     assert choose(now) == Resumption(without_0, (), (0, 1, 2))
 
 
+def test_without_worker_0_by_as_many_as_there_are_now() -> None:
+    """Four trained until worker 0 was lost; the three that were left wrote on, and now there are
+    three, of which worker 0 wrote none of these."""
+    four, three = [at(10, workers=4)], [at(20, workers=3), at(30, workers=3)]
+    shared = [*four, *three]
+    others = found([*four, *three], shared)
+    assert choose([found(four, shared), others, others]) == Resumption(three[1], (), (0,))
+    # Worker 2 was still writing when the job died.
+    late = found([*four, three[0]], shared)
+    assert choose([found(four, shared), others, late]) == Resumption(three[0], (), (0,))
+    # Its disk is a new one.
+    assert choose([found([], shared), others, others]) == Resumption(three[1], (), (0,))
+    assert missed([found([], shared), others, others]) is None
+    # There had been three before the fourth came.
+    before = at(5, workers=3)
+    shared = [before, *shared]
+    others = found([before, *four, *three], shared)
+    assert choose([found([before, *four], shared), others, others]) == Resumption(
+        three[1], (), (0,)
+    )
+
+
 @given(st.lists(st.builds(Found, PLACES, PLACES), min_size=1, max_size=5))
 def test_whatever_is_found(all_found: list[Found]) -> None:
     chosen = choose(all_found)
-    workers = len(all_found)
-    fewer = {place for place in all_found[0].shared if place.workers < workers}
-    first = (all_found[0].own & all_found[0].shared) | fewer
+    first = all_found[0].shared
     assert (chosen is None) == (not first)
     if chosen is None:
         return
     assert chosen.place in first
     assert 0 not in chosen.lacking
-    assert 0 not in chosen.strangers or chosen.place.workers < workers
     better = {
         place
         for place in first
-        if sum(place in each.own for each in all_found) >= min(place.workers, workers)
+        if sum(place in each.own for each in all_found)
+        >= min(place.workers, len(all_found) - (place not in all_found[0].own))
     }
     assert not better or chosen.place == max(better)
