@@ -17,7 +17,8 @@ from mxnet.ndarray.sparse import RowSparseNDArray
 
 from mxnet_plugins import arguments
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.keys import Key, check_rows, wire_key
+from mxnet_plugins.keys import Key, check_rows, label, wire_key
+from mxnet_plugins.optimizers import Moment, needs_sparse_weight
 from mxnet_plugins.row_rounds import RowRounds
 from pslite_ext import _core
 
@@ -56,13 +57,14 @@ class Entry:
         self._type = dtype_name(value)
         self.kind = f"row_sparse {self._type}" if self.row_sparse else self._type
         own, rows = wire_key(store, key), wire_key(store, key, "rows")
-        self.label = f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
+        self.label = label(key, name)
         self.tensor = _core.Tensor(
             own, name, self._type, self.shape, asynchronous, label=self.label
         )
         self._rows = RowRounds(
             _core.Tensor(rows, name, self._type, self.shape, parameter=own), value
         )
+        self._pushed_at: Moment | None = None  # the rows that are under way
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
         self.sums = 0  # of whole arrays, that were asked for
@@ -104,10 +106,19 @@ class Entry:
         """This worker's copy, dense whatever the key's kind; first fetched from the servers."""
         if self._weight is None:
             self._weight = self._empty()
-            self.tensor.pull(handle(self._weight), handle(self.token))
-            self._fetched = True
+            self._fetch(self._weight)
         self._weight = dense(self._weight)
         return self._weight
+
+    def _fetch(self, weight: NDArray, priority: int = 0) -> None:
+        self.tensor.pull(handle(weight), handle(self.token), priority)
+        self._fetched = True
+
+    def _newest_weight(self, priority: int, updater: Updater | None) -> NDArray:
+        """In asynchronous training, the others may have changed it."""
+        if self.asynchronous and updater is not None and self._weight is not None:
+            self._fetch(self._weight, priority)
+        return self.weight()
 
     def _forget_weight(self, updater: Updater | None) -> None:
         """Without an optimizer the servers' value changes with every sum, and nobody tells us."""
@@ -129,10 +140,18 @@ class Entry:
 
     # --- dense ------------------------------------------------------------------------------------
 
-    def push(self, arrays: list[NDArray], priority: int, updater: Updater | None) -> None:
+    def push(
+        self,
+        arrays: list[NDArray],
+        priority: int,
+        updater: Updater | None,
+        *,
+        answered: bool = False,
+    ) -> None:
+        """`answered`: our weight becomes what the servers make of this."""
         self.settle(updater)
         if isinstance(arrays[0], RowSparseNDArray):
-            self._push_rows(arrays, updater)
+            self._push_rows(arrays, priority, updater, answered)
             return
         if self.row_sparse:
             raise InvalidArgumentError(
@@ -149,7 +168,7 @@ class Entry:
         elif updater is None:
             self.tensor.push(handle(gradient), handle(self.token), priority)
         elif self.asynchronous:
-            self._update_async(gradient, priority, updater)
+            self._push_change(gradient, priority, updater, answered)
         else:
             weight = self.weight()
             if self._merged is None:
@@ -160,21 +179,29 @@ class Entry:
             )
             updater(self.key, self._merged, weight)
 
-    def _update_async(self, gradient: NDArray, priority: int, updater: Updater) -> None:
-        """What the optimizer changes is added to the servers' weight, which then becomes ours."""
-        weight = self.weight()
-        updated = weight.copy()
-        updater(self.key, gradient, updated)
-        change = updated - weight
-        self.tensor.pushpull(handle(change), handle(weight), handle(self.token), priority)
+    def _push_change(
+        self, gradient: NDArray, priority: int, updater: Updater, answered: bool
+    ) -> None:
+        """Asynchronous: what the optimizer changes of our weight is added to the servers'."""
+        before = self.weight()
+        weight = self._weight = before.copy()
+        updater(self.key, gradient, weight)
+        change = weight - before
+        if answered:
+            self.tensor.pushpull(handle(change), handle(weight), handle(self.token), priority)
+        else:
+            self.tensor.push(handle(change), handle(self.token), priority)
 
-    def pull(self, outs: list[NDArray], priority: int, updater: Updater | None) -> None:
+    def pull(
+        self, outs: list[NDArray], priority: int, updater: Updater | None, *, ask: bool = True
+    ) -> None:
+        """`ask`: our weight may be old."""
         self.settle(updater)
         for out in outs:
             self.check_shape(out)
         self._forget_weight(updater)
         if self._weight is not None or updater is not None:
-            weight = self.weight()
+            weight = self._newest_weight(priority, updater) if ask else self.weight()
             for out in outs:
                 weight.copyto(out)
             return
@@ -197,8 +224,8 @@ class Entry:
         self._forget_weight(updater)
         sparse = isinstance(arrays[0], RowSparseNDArray) or self._weight is not None
         if updater is not None or sparse:
-            self.push(arrays, priority, updater)
-            self.pull(outs, priority, updater)
+            self.push(arrays, priority, updater, answered=True)
+            self.pull(outs, priority, updater, ask=False)
             return
         for out in outs:
             self.check_shape(out)
@@ -233,7 +260,9 @@ class Entry:
 
     # --- row-sparse -------------------------------------------------------------------------------
 
-    def _push_rows(self, arrays: list[NDArray], updater: Updater | None) -> None:
+    def _push_rows(
+        self, arrays: list[NDArray], priority: int, updater: Updater | None, answered: bool
+    ) -> None:
         self._check_given(arrays)
         if updater is not None:
             self.weight()  # fetched before any round can replace it
@@ -245,12 +274,13 @@ class Entry:
                 total = dense(merged)
                 self.tensor.push(handle(total), handle(self.token))
             else:
-                self._update_async(merged, 0, updater)
+                self._push_change(merged, priority, updater, answered)
             return
         if self._queued:
             self.token.wait_to_read()  # workers push whole arrays and rows in the same order
             self._queued = False
         self._rows.push(merged)
+        self._pushed_at = Moment(updater, self.key)
 
     def settle(self, updater: Updater | None) -> None:
         """The sum of a row-sparse round becomes, or changes, the value."""
@@ -258,19 +288,32 @@ class Entry:
         if total is None:
             return
         if updater is not None:
-            updater(self.key, total, self.weight())
+            assert self._pushed_at is not None
+            with self._pushed_at.again():
+                self._update_rows(total, updater)
         else:
             # MXNet cannot pick rows of an array that has none.
             self._weight = total if total.indices.shape[0] else dense(total)
             self._fetched = False
 
+    def _update_rows(self, total: RowSparseNDArray, updater: Updater) -> None:
+        weight = self.weight()
+        if not self.row_sparse or not needs_sparse_weight(updater):
+            updater(self.key, total, weight)
+            return
+        rows = mx.nd.array(np.arange(self.shape[0]), ctx=CPU, dtype="int64")
+        like = {"shape": self.shape, "ctx": CPU, "dtype": self.dtype}
+        sparse = mx.nd.sparse.row_sparse_array((weight, rows), **like)
+        updater(self.key, total, sparse)
+        sparse.copyto(weight)
+
     def pull_rows(
-        self, outs: list[NDArray], row_ids: list[NDArray], updater: Updater | None
+        self, outs: list[NDArray], row_ids: list[NDArray], priority: int, updater: Updater | None
     ) -> None:
         self.settle(updater)
         self._forget_weight(updater)
-        if self._weight is None:
-            self.weight()
+        if self._weight is None or self.asynchronous:
+            self._newest_weight(priority, updater)
         for out, ids in zip(outs, row_ids):
             self.check_shape(out)
             rows = np.unique(ids.asnumpy().astype(np.int64).reshape(-1))

@@ -23,6 +23,11 @@ def wire_key(store: int, key: Key, part: str = "dense") -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
+def label(key: Key, name: str) -> str:
+    """What messages call a tensor."""
+    return f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
+
+
 def _one_key(key: Any) -> Key:
     if isinstance(key, str):
         return encodable("a key", key)

@@ -13,11 +13,11 @@ import mxnet as mx
 import numpy as np
 from mxnet.ndarray import NDArray
 
-from mxnet_plugins import arguments, this_worker
+from mxnet_plugins import arguments, optimizers, this_worker
 from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.keys import Key, announced, checked, pairs, single, wire_key
+from mxnet_plugins.keys import Key, announced, checked, label, pairs, single, wire_key
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.steps import STEPS
@@ -60,6 +60,7 @@ class MercuryKVStore(BaseStore):
         self._is_asked = False  # by the script
         stores.add(self)
         self._updater: Updater | None = None
+        self._told_workers = 0  # to one that came late, by who let it in
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -77,10 +78,14 @@ class MercuryKVStore(BaseStore):
         """
         first = next((entry for entry in self._entries.values() if entry.sums), None)
         if first is None and _core.came_late():
-            return _core.workers()
+            return self._told_workers or _core.workers()
         if first is None or not _core.elastic():
             return super().num_workers
         return first.tensor.workers(first.sums)
+
+    def tell_workers(self, number: int) -> None:
+        """Of one that comes late: what the others' `num_workers` is until the next sum."""
+        self._told_workers = number
 
     @property
     def local_rank(self) -> int:
@@ -151,10 +156,16 @@ class MercuryKVStore(BaseStore):
         for key, _ in values:
             if key in self._entries:
                 raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
+        if self._asynchronous:
+            for key, value in values:
+                optimizers.check_async(self._updater, label(key, self._name_of(key)), value.dtype)
         return [self._add_one(key, value) for key, value in values]
 
+    def _name_of(self, key: Key) -> str:
+        return self._names.get(key, str(key))
+
     def _add_one(self, key: Key, value: NDArray) -> Entry:
-        name = self._names.get(key, str(key))
+        name = self._name_of(key)
         if key not in self._names:
             self.announce([(key, name, 0)])
         entry = Entry(self._id, key, value, name, self._asynchronous)
@@ -247,13 +258,14 @@ class MercuryKVStore(BaseStore):
         self._check()
         if out is None or row_ids is None:
             raise InvalidArgumentError("row_sparse_pull needs out= and row_ids=")
-        ids = pairs(key, row_ids)
+        # Of one key, in a list or not, as in stock: not an array whose rows are values of keys.
+        ids = pairs(key, [row_ids] if isinstance(row_ids, NDArray) else row_ids)
         for (k, outs), (_, rows) in zip(pairs(key, out), ids):
             if len(rows) == 1:
                 rows = rows * len(outs)
             if len(rows) != len(outs):
                 raise InvalidArgumentError(f"key {k!r}: {len(outs)} outputs, {len(rows)} row_ids")
-            self._entry(k).pull_rows(outs, rows, self._updater)
+            self._entry(k).pull_rows(outs, rows, checked(k, priority), self._updater)
 
     # --- optimizer --------------------------------------------------------------------------------
 
@@ -264,10 +276,21 @@ class MercuryKVStore(BaseStore):
     @_unrecorded
     def _set_updater(self, updater: Updater | None) -> None:
         arguments.updater(updater)
+        most = max(super().num_workers, _core.places())
+        optimizers.check(updater, asynchronous=self._asynchronous, workers=most)
+        if self._asynchronous:
+            for entry in self._entries.values():
+                optimizers.check_async(updater, entry.label, entry.dtype)
         for entry in self._entries.values():
             entry.settle(self._updater)
             entry.weight()  # the servers' value is the weight until gradients are pushed
         self._updater = updater
+
+    @_unrecorded
+    def _states(self, verb: str) -> Any:
+        for entry in self._entries.values():
+            entry.settle(self._updater)
+        return super()._states(verb)
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Such as {"type": "bf16"} (docs/bytes.md), or {"type": "2bit", "threshold": 0.5}: from the

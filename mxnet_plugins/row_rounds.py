@@ -25,7 +25,7 @@ class RowRounds:
     def push(self, array: RowSparseNDArray) -> None:
         row_size = int(np.prod(self._shape[1:], dtype=np.int64))
         rows = array.indices.asnumpy().astype(np.int64)
-        values = array.data.asnumpy()
+        values = array.data.asnumpy().astype(self._dtype, copy=False)
         if len(rows) > 1 and not (np.diff(rows) > 0).all():
             rows, where = np.unique(rows, return_inverse=True)
             unique = np.zeros((len(rows), *values.shape[1:]), values.dtype)

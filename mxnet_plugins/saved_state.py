@@ -21,7 +21,7 @@ from mxnet import gluon
 
 from mxnet_plugins import this_worker
 from mxnet_plugins.errors import as_mxnet
-from mxnet_plugins.kvstore import stores
+from mxnet_plugins.kvstore import MercuryKVStore, stores
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError, PsliteError
 from pslite_ext.job import joining
@@ -116,10 +116,18 @@ class MXNetState:
 
     def standing(self) -> dict[str, Any]:
         mx.nd.waitall()  # so that nothing is under way
-        return {}
+        return {"workers": {name: store.num_workers for name, store in self._our_stores()}}
 
     def stand(self, standing: Mapping[str, Any]) -> None:
-        """Nothing but what is restored."""
+        """Scripts divide by the number, and should do so as the others do in the next step."""
+        for name, store in self._our_stores():
+            store.tell_workers(standing["workers"].get(name, 0))
+
+    def _our_stores(self) -> Iterator[tuple[str, MercuryKVStore]]:
+        for name, trainer in self._trainers.items():
+            store = trainer._kvstore or trainer._kvstore_params["kvstore"]
+            if isinstance(store, MercuryKVStore):
+                yield name, store
 
     def missing(self) -> str:
         """A store has been made: of what, nobody knows."""
@@ -188,9 +196,11 @@ def _as_words(name: str, state: Any) -> Any:
 
 
 def _set(name: str, parameter: Any, value: Any) -> None:
+    array = mx.np.array if mx.util.is_np_array() else mx.nd.array
     try:
-        parameter.set_data(mx.nd.array(value, dtype=value.dtype))
-    except (AssertionError, RuntimeError, ValueError) as error:  # MXNetError is a RuntimeError
+        parameter.set_data(array(value, dtype=value.dtype))
+    # MXNetError is a RuntimeError.
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidArgumentError(f"{name} of shape {value.shape}: {error}") from None
 
 

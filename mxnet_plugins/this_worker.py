@@ -9,7 +9,7 @@ import threading
 import mxnet as mx
 from mxnet.base import MXNetError
 
-from mxnet_plugins import errors, server_profile
+from mxnet_plugins import errors, server_profile, trainers
 from mxnet_plugins.base_store import NO_STORES
 from pslite_ext import _core
 from pslite_ext.config import Settings, under_fabric
@@ -40,6 +40,7 @@ def is_under_fabric() -> bool:
 def _join(asynchronous: bool) -> Settings:
     errors.install()
     server_profile.install()
+    trainers.install()
     settings = joining.settings_of_worker(os.environ, NO_STORES)
     _core.attach_engine(mx.base._LIB._handle)
     joining.join(settings, _LEAVING, {"asynchronous": int(asynchronous)})

@@ -46,9 +46,20 @@ class StepKeys:
         self._expected = set(expected)
         self._pushed: set[Key] = set()
 
+    def is_new(self, key: Key) -> bool:
+        """Whether steps have been without it."""
+        return key not in self._expected
+
+    def missing(self) -> set[Key]:
+        """What this step is still without."""
+        return self._expected - self._pushed
+
+    def has(self, key: Key) -> bool:
+        return key in self._pushed
+
     def begins_with(self, key: Key) -> bool:
         """Whether a push of this key is of the next step: then this one is over, and was all."""
-        if key not in self._pushed:
+        if not self.has(key):
             return False
         self._expected = set(self._pushed)
         return True

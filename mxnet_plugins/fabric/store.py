@@ -18,7 +18,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.ndarray import NDArray
 
-from mxnet_plugins import arguments, errors
+from mxnet_plugins import arguments, errors, keys, optimizers, trainers
 from mxnet_plugins.base_store import NO_STORES, BaseStore
 from mxnet_plugins.entry import CPU, Updater, dense, on_cpu
 from mxnet_plugins.errors import InvalidArgumentError
@@ -42,6 +42,7 @@ class FabricKVStore(BaseStore):
 
     def __init__(self, name: str, *, synchronous: bool) -> None:
         errors.install()
+        trainers.install()
         self._steps: Steps = Synchronous() if synchronous else Asynchronous()
         try:
             self._settings = job.settings()
@@ -83,8 +84,7 @@ class FabricKVStore(BaseStore):
     # --- values -----------------------------------------------------------------------------------
 
     def _label(self, key: Key) -> str:
-        name = self._names.get(key, str(key))
-        return f"tensor {name!r}" + ("" if name == key else f" (key {key!r})")
+        return keys.label(key, self._names.get(key, str(key)))
 
     def _known(self, key: Key) -> None:
         if key not in self._parameters:
@@ -154,17 +154,42 @@ class FabricKVStore(BaseStore):
                 "set_optimizer first"
             )
         self._join()
-        for k, arrays in values:
+        # All before a step that this ends writes into them what was waited for.
+        gradients = [(k, self._sum_of(arrays)) for k, arrays in values]
+        for k, gradient in gradients:
+            if isinstance(self._steps, Synchronous):
+                self._check_keys(k)
             if self._step.begins_with(k):
                 self._finish_step()
-            gradient = dense(on_cpu(arrays[0])).copy()
-            for array in arrays[1:]:
-                gradient += dense(on_cpu(array))
             self._gradients[k] = gradient
             if k in wanted:
                 self._waiting.append((k, wanted[k]))
             if self._step.pushed(k):
                 self._finish_step()
+
+    @staticmethod
+    def _sum_of(arrays: list[NDArray]) -> NDArray:
+        gradient = dense(on_cpu(arrays[0])).copy()
+        for array in arrays[1:]:
+            gradient += dense(on_cpu(array))
+        return gradient
+
+    def _check_keys(self, key: Key) -> None:
+        """Synchronous steps have the same keys, or some of their sums would come a step late."""
+        advice = (
+            f"in {self._name!r} under MLfabric, push the same tensors in each step (freeze a "
+            "parameter by an lr_mult of 0)"
+        )
+        if self._step.is_new(key):
+            raise InvalidArgumentError(
+                f"{self._label(key)} is not one of those that each step pushes: {advice}"
+            )
+        # With an optimizer, weights wait for the next step: once, and on all workers alike.
+        if self._optimizer is None and self._step.has(key):
+            missing = min(self._step.missing(), key=str)
+            raise InvalidArgumentError(
+                f"{self._label(missing)} was not pushed, so this step has no sums: {advice}"
+            )
 
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
@@ -245,6 +270,11 @@ class FabricKVStore(BaseStore):
         arguments.updater(updater)
         if updater is None:
             raise InvalidArgumentError("under MLfabric an optimizer is needed, not None")
+        optimizers.check(
+            updater,
+            asynchronous=isinstance(self._steps, Asynchronous),
+            workers=self.num_workers,
+        )
         chosen = self._steps.part(updater)
         before = chosen.rule if self._optimizer is None else self._optimizer.rule
         if self._worker is not None and chosen.rule != before:

@@ -198,8 +198,7 @@ class Checkpoint:
         self._front.stand(words["front"])
         self._run, self._saves = words["run"], words["saves"]
         self._by_all, self.steps = words["by_all"], words["steps"]
-        for name in self._parts():
-            self._folder.sweep(name)
+        self._folder.sweep(own(self._rank))  # who let it in may be writing the shared part
         letting_in.enter(newcomer, words["standing"])
         print(
             f"mercury: worker {newcomer[0]} goes on after step {self.steps + 1}, with the others",
@@ -213,6 +212,9 @@ class Checkpoint:
         for name in self._parts():
             self._folder.sweep(name)
         mine = self._whole(own(self._rank)), self._whole(SHARED)
+        if self._rank == 0:  # its own part was there, and is damaged: no checkpoint without it
+            for place in {*self._folder.places(own(0))[:LOOKED_AT]} - {*mine[0]}:
+                mine[1].pop(place, None)
         table = [self._every, self._keep, secrets.randbelow(RUNS)]
         for places in mine:
             padded = [*map(list, places), *[NOTHING] * LOOKED_AT][:LOOKED_AT]

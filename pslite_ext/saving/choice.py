@@ -30,14 +30,12 @@ def choose(found: Sequence[Found]) -> Resumption | None:
     it have their own parts; else worker 0's newest, and those who were not there begin from its.
     None: there is nothing to go on from.
 
-    Worker 0 has its own part of each, but of those that fewer workers wrote than there are now: it
-    may have been lost.
+    Those that worker 0 has no part of its own of count as well: they were written without it.
     """
-    first = _of_worker_0(found)
-    if not first:
+    if not found[0].shared:
         return None
-    newest = max(first)
-    alike = {place for place in first if place.workers == newest.workers}
+    newest = max(found[0].shared)
+    alike = {place for place in found[0].shared if place.workers == newest.workers}
     whole = {place for place in alike if _is_whole(place, found)}
     place = max(whole) if whole else newest
     return Resumption(
@@ -47,19 +45,16 @@ def choose(found: Sequence[Found]) -> Resumption | None:
     )
 
 
-def _of_worker_0(found: Sequence[Found]) -> set[Place]:
-    fewer = {place for place in found[0].shared if place.workers < len(found)}
-    return {*(found[0].own & found[0].shared), *fewer}
-
-
 def _is_whole(place: Place, found: Sequence[Found]) -> bool:
     have = sum(place in each.own for each in found)
-    return have >= min(place.workers, len(found))
+    # Worker 0 writes its own part before the shared one, so where it has none it was lost before.
+    could = len(found) - (place not in found[0].own)
+    return have >= min(place.workers, could)
 
 
 def missed(found: Sequence[Found]) -> int | None:
     """A worker that has so much that worker 0 cannot have nothing: its folder is another one."""
     for rank, each in enumerate(found):
-        if len(each.own) > AHEAD and not _of_worker_0(found):
+        if len(each.own) > AHEAD and not found[0].shared:
             return rank
     return None

@@ -84,6 +84,21 @@ def a_step_of_a_trainer(kv: Any) -> None:
 
 
 @check
+def a_step_of_another_batch_size(kv: Any) -> None:
+    parameters, x = parameter()
+    store = mx.kv.create("dist_sync")
+    options = {"learning_rate": 1.0}
+    trainer = mx.gluon.Trainer(parameters, "sgd", options, kvstore=store, update_on_kvstore=True)
+    for batch_size in (1, 4):
+        with mx.autograd.record():
+            for w in x.list_data():
+                (w + 1).backward()
+        trainer.step(batch_size)
+    for w in x.list_data():
+        equal(w, -(1 + 1 / 4) * 2 * kv.num_workers)
+
+
+@check
 def a_trainer_of_other_types(kv: Any) -> None:
     for dtype in ("float16", "float32", "float64"):
         for multi_precision in (False, True):

@@ -51,7 +51,9 @@ while last is None or saved.steps < last:
     with autograd.record():
         loss = net(x).square().sum()
     loss.backward()
-    trainer.step(32)
+    # It changes when a worker is lost or comes; for all of them at the same step.
+    store = trainer._kvstore
+    trainer.step(16 * (2 if store is None else store.num_workers))
     if other is not None:
         with autograd.record():
             loss = other(x).square().sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 CHECKS: list[Callable[[Any], None]] = []
 SHAPE = (3, 4)
+DETERMINISTIC = os.environ.get("MERCURY_DETERMINISTIC") == "1"
 
 
 def check(function: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mxnet as mx
 import numpy as np
 import pytest
 
+from mxnet_plugins import errors, trainers
+from mxnet_plugins.fabric import store
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, StepKeys
+from pslite_ext import fabric
 from pslite_ext.fabric import Rule
+from pslite_ext.job import figures
 
 
 def test_parameters_lie_one_behind_the_other() -> None:
@@ -46,6 +52,78 @@ def test_a_key_that_comes_again_says_what_a_step_has() -> None:
     step.over()
     assert not step.pushed("a")
     assert step.pushed("b")
+
+
+class Doubled:
+    """The job's worker, in a job of two that have the same."""
+
+    def get(self) -> Any:
+        return np.zeros(4, np.float32)
+
+    def all_reduce(self, part: Any) -> Any:
+        return 2 * part
+
+    def push(self, update: Any) -> int:
+        raise AssertionError("this job is synchronous")
+
+
+@pytest.fixture
+def of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = {"DMLC_ROLE": "worker", "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1"}
+    job |= {"DMLC_TASK_ID": "0", "DMLC_PS_VAN_TYPE": "mercury", "MERCURY_FABRIC": "1"}
+    job |= {"DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": "9000"}
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    for installed in (errors, trainers):
+        monkeypatch.setattr(installed, "install", lambda: None)
+    monkeypatch.setattr(store, "at_exit", lambda call: None)
+    monkeypatch.setattr(figures, "serve", lambda values: None)
+    monkeypatch.setattr(fabric, "register_as_worker", lambda first, rule: Doubled())
+
+
+def with_two_keys(name: str) -> Any:
+    made = store.FabricKVStore(name, synchronous="_async" not in name)
+    made.init(["a", "b"], [mx.nd.zeros((2,)), mx.nd.zeros((2,))])
+    return made
+
+
+@pytest.mark.usefixtures("of_two")
+def test_a_step_without_a_key_gives_no_old_sums() -> None:
+    made = with_two_keys("dist_sync")
+    a, b = mx.nd.ones((2,)), mx.nd.ones((2,))
+    made.pushpull(["a", "b"], [a, b])
+    assert a.asnumpy().tolist() == b.asnumpy().tolist() == [2, 2]
+    made.pushpull("a", a)
+    with pytest.raises(mx.MXNetError, match=r"tensor 'b' was not pushed, .* an lr_mult of 0"):
+        made.pushpull("a", a)
+
+
+@pytest.mark.usefixtures("of_two")
+def test_a_key_that_steps_are_without() -> None:
+    """With an optimizer, it is enough that a first step shows which keys there are."""
+    made = with_two_keys("dist_sync")
+    made.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    a = mx.nd.ones((2,))
+    for step in range(3):
+        a[:] = 1
+        made.pushpull("a", a)  # in place: what is waited for comes where the gradient is
+        assert a.asnumpy().tolist() == ([1, 1] if step == 0 else [-2 * (step + 1)] * 2)
+    with pytest.raises(mx.MXNetError, match="tensor 'b' is not one of those that each step"):
+        made.push("b", a)
+
+
+@pytest.mark.usefixtures("of_two")
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [
+        ("dist_async", mx.optimizer.Ftrl),
+        ("dist_async", mx.optimizer.FTML),
+        ("dist_sync", mx.optimizer.SGLD),
+    ],
+)
+def test_optimizers_by_which_workers_would_differ(name: str, optimizer: Any) -> None:
+    with pytest.raises(mx.MXNetError, match="set_optimizer: .* use another optimizer, or 'dist_"):
+        with_two_keys(name).set_optimizer(optimizer())
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,14 @@ def test_a_sum_is_taken_once_and_rows_that_come_twice_are_added() -> None:
     assert rounds.take() is None
 
 
+def test_rows_go_out_in_the_key_s_type() -> None:
+    rounds = RowRounds(cast(_core.Tensor, _Echo()), mx.nd.zeros((5, 2)))
+    rounds.push(_rows([3, 1], [[1, 2], [3, 4]]).astype("float64"))
+    total = rounds.take()
+    assert total is not None
+    assert total.asnumpy().tolist() == [[0, 0], [3, 4], [0, 0], [1, 2], [0, 0]]
+
+
 def test_a_round_without_rows_has_a_sum_without_rows() -> None:
     rounds = RowRounds(cast(_core.Tensor, _Echo()), mx.nd.zeros((5, 2)))
     rounds.push(mx.nd.sparse.zeros("row_sparse", (5, 2)))

@@ -1,0 +1,28 @@
+"""gluon's Trainer with a store of ours: a step may have another batch size than the one before.
+
+MXNet's servers have a copy of the optimizer that nobody can change any more, so a Trainer refuses
+that. Ours is the Trainer's own; and where `store.num_workers` changes, so does what steps are
+divided by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mxnet import gluon
+
+from mxnet_plugins.base_store import BaseStore
+
+_stock = gluon.Trainer._check_and_rescale_grad
+
+
+def _check_and_rescale_grad(trainer: Any, scale: float) -> None:
+    if isinstance(trainer._kvstore, BaseStore):
+        trainer._optimizer.rescale_grad = scale
+    else:
+        _stock(trainer, scale)
+
+
+def install() -> None:
+    """In place of Trainer's own; once is enough."""
+    gluon.Trainer._check_and_rescale_grad = _check_and_rescale_grad
