@@ -145,6 +145,11 @@ class VanJob {
 
   // Nodes that are added from now on check what messages carry.
   void CheckData() { checks_data_ = true; }
+  // With so many workers at least it goes on; before nodes are added.
+  void GoesOnWith(int least) {
+    least_ = least;
+    Agrees(&scheduler());
+  }
   // From now on nodes are told this policy; "" again tells them none.
   void Tell(const std::string& policy) {
     policy_ = {"MERCURY_POLICY", policy.empty() ? "priority" : policy, !policy.empty()};
@@ -162,11 +167,16 @@ class VanJob {
                          policy_};
     node.van = std::make_unique<AnyVan>(options_, &node.observer, more...);
     if (checks_data_) node.observer.on_agreed = [&node] { node.van->CheckData(true); };
+    if (least_ != 0) Agrees(&node);
     node.van->Start(0, false);
     CHECK_OK(node.van->start_status());
     return node;
   }
+  void Agrees(Node* node) const {
+    node->observer.on_agreed = [node, least = least_] { node->van->GoOnWith(least, false, 0); };
+  }
   ZmqVanOptions options_;
+  int least_ = 0;
   SharedSetting policy_{"MERCURY_POLICY", "priority", false};
   bool checks_data_ = false;
 };

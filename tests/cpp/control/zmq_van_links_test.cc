@@ -51,14 +51,12 @@ TEST(who_has_lost_messages_to_the_scheduler_is_done_without) {
   for (const int least : {0, 1}) {
     TcpProxy box;
     VanJob job(2, 1, kLong);
-    const auto may_lose = [least](Node* node) { node->van->GoOnWith(least, false, 0); };
-    may_lose(&job.scheduler());
+    if (least != 0) job.GoesOnWith(least);
     job.Add(Role::kServer);
     job.Add(Role::kWorker);
     Node& behind = job.AddSpecial<BoxedVan>(Role::kWorker, &box, Role::kScheduler);
     for (size_t i = 1; i < job.nodes.size(); ++i) {
       Node& node = *job.nodes[i];
-      may_lose(&node);
       REQUIRE_TRUE(node.observer.Wait([&] { return node.observer.id != 0; }));
     }
     box.Set(TcpProxy::kSwallow);

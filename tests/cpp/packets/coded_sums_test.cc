@@ -212,3 +212,42 @@ TEST(a_worker_takes_coded_sums_of_what_it_sent_coded_and_no_others) {
   CHECK_EQ(outcomes.size(), 2U);
   CHECK_TRUE(dst == src);
 }
+
+TEST(parts_of_one_copy_are_coded_alike) {
+  AggregatorOptions options = Options(2);
+  options.deterministic = true;
+  LoneServer server(options);
+  REQUIRE_OK(server.Declare(0, 0, 7, 100, DType::kFloat32));
+  Declaration coded;
+  coded.key = 7;
+  coded.elements = 100;
+  coded.dtype = DType::kFloat32;
+  coded.codec = FindCompression("bf16")->number;
+  coded.name = "t7";
+  Header h;
+  h.kind = PacketKind::kDeclare;
+  h.tensor = 1;
+  REQUIRE_OK(server.Send(0, h, Encode(coded)));
+  REQUIRE_OK(server.Data(0, 1, 0, 1, Of(128, 0)));
+  CHECK_STATUS(Code::kCorrupt, server.Data(0, 0, 64, 1, Of(36 * 4, 0)));
+}
+
+TEST(who_sends_and_does_not_listen_is_refused) {
+  LoneServer server(Options(2));
+  Declaration declared;
+  declared.key = 7;
+  declared.elements = 4;
+  declared.dtype = DType::kUint8;
+  declared.codec = PlainCodec(DType::kUint8).number;
+  declared.asynchronous = true;
+  declared.name = "t7";
+  Header h;
+  h.kind = PacketKind::kDeclare;
+  REQUIRE_OK(server.Send(0, h, Encode(declared)));
+  h.kind = PacketKind::kPush;
+  int pushed = 0;
+  while (pushed < 10000 && server.Send(0, h, Of(4, 1)).ok()) ++pushed;
+  CHECK_TRUE(pushed > 1000 && pushed < 2000);
+  server.Drain(0);
+  CHECK_OK(server.Send(0, h, Of(4, 1)));
+}
