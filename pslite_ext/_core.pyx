@@ -89,7 +89,7 @@ def serve():
 
 
 def finish(reason="", error=None):
-    cdef bytes text = reason.encode()
+    cdef bytes text = reason.encode(errors="replace")
     cdef const char* pointer = text
     cdef int code = error.code if isinstance(error, PsliteError) else 0
     failure = error.failure if code else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import sys
 import threading
@@ -68,7 +70,10 @@ def serve(settings: Mapping[str, int | str]) -> None:
             server = PageServer(host, number, page)
         except OSError as error:
             why = error.strerror or str(error)
-            continue
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            last = number  # another port of that host would not do either
+            break
         threading.Thread(target=server.serve_forever, daemon=True, name="mercury-metrics").start()
         shown = f"[{host}]" if ":" in host else host
         print(f"mercury: live figures are at http://{shown}:{number}/metrics", file=sys.stderr)
@@ -150,6 +155,7 @@ def _of_updates(rank: int, fates: dict[str, int]) -> str:
 
 
 def say() -> None:
-    """This process's last word."""
+    """This process's last word. Whoever ends goes on ending if nobody can read it."""
     if line := summary(now()):
-        print(f"mercury: {line}", file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):
+            print(f"mercury: {line}", file=sys.stderr)

@@ -6,6 +6,7 @@ A forked child is not in the job: it has none of the threads that leaving it tak
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
@@ -102,7 +103,13 @@ class Leaving:
         # Where errors are reworded, an exit code that the script chose is not taken back.
         knew = not self.rewords and _core.failed_elsewhere()
         reason = "" if _uncaught is None else why(_uncaught)
-        end_with(self._finish(reason, _uncaught), knew)
+        try:
+            code = self._finish(reason, _uncaught)
+        except BaseException as error:  # the others must hear of it, Ctrl-C or whatever it is
+            _core.finish(why(error), error)
+            code = 1
+            sys.excepthook(type(error), error, error.__traceback__)
+        end_with(code, knew)
 
     def _leave_spawned(self, reason: str, error: BaseException | None) -> None:
         """This process's function is over."""
@@ -130,5 +137,6 @@ class Leaving:
         _core.finish(reason, error)
         self.after()
         if unseen is not None:
-            print(f"mercury: the job has failed: {unseen.text}", file=sys.stderr)
+            with contextlib.suppress(OSError, ValueError):
+                print(f"mercury: the job has failed: {unseen.text}", file=sys.stderr)
         return exit_code(_core.failed_elsewhere(), follows_it)

@@ -91,6 +91,8 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
         reason = "it was interrupted"
         return 130
     finally:
-        figures.say()
-        _core.finish(reason)
+        try:
+            figures.say()
+        finally:
+            _core.finish(reason)
     return 0

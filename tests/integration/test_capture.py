@@ -141,6 +141,7 @@ def test_steps_of_the_settings_and_of_the_script(tmp_path: Path) -> None:
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[Cluster]:
     script = ["-c", LOOP.format(between="time.sleep(0.01)"), "100000"]
+    (tmp_path / "off").touch()
     env = {"MERCURY_TRACE_DIR": str(tmp_path)}
     with cluster(script, 2, 1, van="mercury", env=env) as job:
         yield job
@@ -149,15 +150,20 @@ def endless(tmp_path: Path) -> Iterator[Cluster]:
 def test_killed_while_it_is_switched_off_and_on(endless: Cluster, tmp_path: Path) -> None:
     """By a file in the directory; a killed process leaves what it had."""
 
-    def says(text: str) -> bool:
+    def says(text: str, times: int = 1) -> bool:
         files = list(tmp_path.glob("trace_worker_*.txt"))
-        return len(files) == 2 and all(text in file.read_text() for file in files)
+        return len(files) == 2 and all(file.read_text().count(text) >= times for file in files)
 
-    endless.wait_until("records", lambda: says("Push_Send_Worker"))
-    (tmp_path / "off").touch()
-    endless.wait_until("off", lambda: says("# to step"))
+    endless.wait_until("off from the start", lambda: says("# to step 0"))
     (tmp_path / "off").unlink()
-    endless.wait_until("on again", lambda: says("# from step"))
+    endless.wait_until("records", lambda: says("Push_Send_Worker"))
+    for file in tmp_path.glob("trace_worker_*.txt"):
+        before, _, _ = file.read_text().partition("# from step")
+        assert "Push_Send_Worker" not in before
+    (tmp_path / "off").touch()
+    endless.wait_until("off", lambda: says("# to step", 2))
+    (tmp_path / "off").unlink()
+    endless.wait_until("on again", lambda: says("# from step", 2))
     endless.workers[1].kill(signal.SIGKILL)
     endless.wait()
     run = read_run(tmp_path)

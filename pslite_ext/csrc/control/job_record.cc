@@ -1,5 +1,7 @@
 #include "control/job_record.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -160,7 +162,11 @@ Status WriteRecord(const std::string& path, const JobRecord& record) {
   if (!file.fail() && std::rename(made.c_str(), path.c_str()) == 0) return Status::Ok();
   const std::string why = std::strerror(errno);
   std::remove(made.c_str());
-  std::remove(path.c_str());
+  // An old one would be believed.
+  if (std::remove(path.c_str()) != 0 && errno != ENOENT && truncate(path.c_str(), 0) != 0) {
+    return Status::Exhausted("cannot write " + path + ": " + why +
+                             "; what is there is old: remove it");
+  }
   return Status::Exhausted("cannot write " + path + ": " + why);
 }
 

@@ -306,7 +306,9 @@ Actions SchedulerMembership::Assign(int64_t now_ms) {
   const Status disagreement = Settle(ids);
   if (!disagreement.ok()) {
     state_ = State::kFailed;
-    return {{Action::kDisagree, -1, "", {}, disagreement}};
+    Actions actions = RejectThoseTooSoon("the job has failed: " + disagreement.text());
+    actions.push_back({Action::kDisagree, -1, "", {}, disagreement});
+    return actions;
   }
   for (size_t i = 0; i < ids.size(); ++i) {
     members_[i].id = ids[i];

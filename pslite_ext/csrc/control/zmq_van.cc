@@ -44,12 +44,8 @@ size_t StrangersMax(const ZmqVanOptions& o) {
 }
 
 // One for what it hears; one for each node that it talks to, and two more to hear of its
-// connection; and those on which refusals leave.
-int SocketsMax(const ZmqVanOptions& o) {
-  constexpr int kOwn = 1 + kRefusalsKept + 1, kWatched = 3;
-  if (o.role == Role::kScheduler) return kOwn + kWatched * (o.workers + o.servers);
-  return kOwn + kWatched * (1 + (o.role == Role::kWorker ? o.servers : o.workers));
-}
+// connection; and those on which refusals leave. A job may grow to as many nodes as there can be.
+constexpr int kNodesMost = 2 * 2000, kSocketsMax = 1 + kRefusalsKept + 1 + 3 * (kNodesMost + 1);
 
 }  // namespace
 
@@ -84,7 +80,7 @@ void ZmqVan::Start(int /*customer_id*/, bool /*standalone*/) {
     return fail(Status::InvalidArgument("a host address is longer than 63 bytes"));
   }
   is_scheduler_ = options_.role == Role::kScheduler;
-  context_ = std::make_unique<ZmqContext>(SocketsMax(options_));
+  context_ = std::make_unique<ZmqContext>(kSocketsMax);
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return fail(Status::Exhausted("no file descriptor left for the van"));
 

@@ -290,7 +290,9 @@ void ZmqVan::TellOfFailure(const Status& status, bool tell_others) {
     if (m.id == kNoNode) SendTerminate(m.guest, status);
   }
   Broadcast([&](int node) { SendTerminate(node, status); });
-  scheduler_membership_->Fail(status);
+  for (const Action& action : scheduler_membership_->Fail(status)) {
+    if (action.kind == Action::kReject) Reject(action.member, Status::PeerLost(action.text));
+  }
 }
 
 void ZmqVan::CarryOut(const Actions& actions) {

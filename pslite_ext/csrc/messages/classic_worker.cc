@@ -269,7 +269,8 @@ void ClassicWorker::SendPiece(int timestamp, const Pending& pending, size_t i, i
 
 // Runs on ps-lite's customer thread.
 void ClassicWorker::Process(const ps::Message& message) {
-  if (message.meta.request) return;  // nobody asks a worker
+  // Nobody asks a worker, and servers alone answer.
+  if (message.meta.request || RoleOf(message.meta.sender) != Role::kServer) return;
   std::unique_lock<std::mutex> lock(mutex_);
   if (message.meta.simple_app) {
     std::vector<Over> over;

@@ -70,10 +70,15 @@ void ServerStore::Handle(StoreRequest request, std::vector<StoreReply>* replies)
         break;
     }
   }
+  // Others have pushed it, or will: without this one's part, they would wait, or get another sum.
+  const bool together = request.operation == StoreOperation::kInit ||
+                        (request.operation == StoreOperation::kPush && !piece.asynchronous);
+  if (status.code() == Code::kExhausted && together) FailKey(request.key, status, replies);
   if (!status.ok()) fail(std::move(status));
 }
 
-// Workers disagree about a tensor: no round of it can complete any more, and who waits must know.
+// Workers disagree about a tensor, or there is no memory for it: no round of it can complete any
+// more, and who waits must know.
 void ServerStore::FailKey(uint64_t key, const Status& status, std::vector<StoreReply>* replies) {
   failed_keys_.emplace(key, status);
   for (auto it = pieces_.lower_bound({key, 0}); it != pieces_.end() && it->first.first == key;

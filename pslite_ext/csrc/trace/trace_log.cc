@@ -68,6 +68,8 @@ void TraceLog::Open(TraceIdentity identity, std::optional<TraceIdentity> host_su
   }
   if (status.ok()) status = scheduler_.Open(options_.directory, identity, true, options_.binary);
   if (!status.ok()) return Stop(status);
+  off_by_file_ = IsOffByFile();
+  if (off_by_file_) window_.Switch(false, -1);
   if (window_.from() > 0) NoteWindow(true);
   if (window_.from() == 0 && window_.to() != TraceWindow::kNoEnd) NoteWindow(false);
   flush_at_us_ = NowUs() + kFlushUs;
@@ -124,6 +126,10 @@ void TraceLog::Stop(const Status& status) {
       "the trace of this node ends here: " + status.text() + "; training goes on without it");
 }
 
+bool TraceLog::IsOffByFile() const {
+  return access((options_.directory + kOffFile).c_str(), F_OK) == 0;
+}
+
 // A call counts from when it was made, however late this thread is. By a file as well, because that
 // works for all nodes that share the directory, whatever their script does.
 void TraceLog::CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked, int64_t now_us) {
@@ -135,7 +141,7 @@ void TraceLog::CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked,
     wanted_ = on;
     note(at_us, wanted_ && !off_by_file_);
   }
-  off_by_file_ = access((options_.directory + kOffFile).c_str(), F_OK) == 0;
+  off_by_file_ = IsOffByFile();
   note(now_us, wanted_ && !off_by_file_);
 }
 

@@ -70,6 +70,7 @@ class TraceLog {
   void Write(const TraceEvent& event);
   void Place(const TraceNumbering& numbering, TraceFile* data);
   void Finish();
+  bool IsOffByFile() const;
   void CheckSwitches(const std::vector<std::pair<int64_t, bool>>& asked, int64_t now_us);
   void CarryOutSwitches(int64_t until_us);
   void NoteWindow(bool from);

@@ -301,6 +301,20 @@ TEST(who_joins_waits_until_the_job_has_begun) {
   CHECK_TRUE(Says(Find(never.Tick(60000), Action::kReject), "not everybody registered"));
 }
 
+TEST(who_joins_hears_that_workers_disagree) {
+  SchedulerMembership s(2, 1, Times(), 0, {{"POLICY", "priority", false}});
+  s.GoOnWith(1, false, 3);
+  Join(&s, M(Role::kWorker, 21, kJoins), 0);
+  Member first = M(Role::kWorker, 11, 0), second = M(Role::kWorker, 12, 1);
+  first.told = {{"POLICY", "p3", true}};
+  second.told = {{"POLICY", "fifo", true}};
+  Join(&s, first, 1);
+  Join(&s, second, 1);
+  const Actions actions = Join(&s, M(Role::kServer, 1), 1);
+  CHECK_TRUE(Find(actions, Action::kDisagree) != nullptr);
+  CHECK_TRUE(Says(Find(actions, Action::kReject), "worker 1 has POLICY=fifo"));
+}
+
 TEST(nobody_comes_to_a_job_that_needs_all_or_writes_a_trace) {
   SchedulerMembership traced = Begun(1, 0);
   CHECK_TRUE(Says(Find(traced.Register(M(Role::kWorker, 21), 5), Action::kReject),

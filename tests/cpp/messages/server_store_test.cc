@@ -356,12 +356,11 @@ TEST(what_is_kept_for_its_order_is_checked_counted_and_given_back) {
   CHECK_EQ(h.store.bytes(), uint64_t{60});
   CHECK_STATUS(Code::kExhausted,
                h.StatusOf(h.Send(1, StoreOperation::kPush, 7, std::vector<float>(15))));
-  CHECK_TRUE(!h.Answered(first));
-  std::vector<StoreReply> replies;
-  h.store.Departed(1, &replies);
-  h.Take(std::move(replies));
-  CHECK_STATUS(Code::kPeerLost, h.StatusOf(first));
+  CHECK_STATUS(Code::kExhausted, h.StatusOf(first));  // no sum without the other's part
+  CHECK_STATUS(Code::kExhausted,
+               h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(15))));
   CHECK_EQ(h.store.bytes(), uint64_t{0});
+  std::vector<StoreReply> replies;
 
   StoreRequest rows = PushOf("rows", 0);
   rows.ticket = ++h.tickets;

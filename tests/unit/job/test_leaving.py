@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import sys
 from typing import NamedTuple
 
@@ -9,7 +11,7 @@ import pytest
 
 from pslite_ext import _core
 from pslite_ext.errors import FAILED_ELSEWHERE, Failure, PsliteError, from_status
-from pslite_ext.job import leaving
+from pslite_ext.job import figures, leaving
 from pslite_ext.job.leaving import Leaving, Unseen
 
 LOST = from_status(Failure(3, number=7), "lost worker 1")
@@ -88,3 +90,26 @@ def test_what_ends_a_script_is_remembered_and_shown(monkeypatch: pytest.MonkeyPa
     sys.excepthook(ValueError, MISTAKE, None)
     assert leaving.uncaught() is MISTAKE
     assert shown == [MISTAKE]
+
+
+def test_whatever_goes_wrong_as_it_leaves_the_others_hear_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+    monkeypatch.setattr(figures, "say", interrupted)
+    assert leave(monkeypatch, None, None, None, rewords=False) == Left(
+        1, False, "KeyboardInterrupt"
+    )
+
+
+def test_a_last_word_that_nobody_can_read_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(figures, "summary", lambda _: "worker 0: 3 MB sent")
+    monkeypatch.setattr(sys, "stderr", Full())
+    assert leave(monkeypatch, None, None, None, rewords=False) == Left(0, False)
