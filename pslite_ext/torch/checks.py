@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -98,12 +99,18 @@ def _check_memory(parameters: Iterable[Any], names: dict[Any, str], by: str) -> 
             )
 
 
-def not_given(optimizer: Any, names: dict[Any, str]) -> str:
-    """What the model learns and the optimizer does not have, in words; empty: nothing."""
+def say_not_given(optimizer: Any, names: dict[Any, str], by: str) -> None:
+    """What the model learns and the optimizer does not have."""
     given = set(parameters_of(optimizer))
     left = [name for p, name in names.items() if p.requires_grad and p not in given]
+    if not left:
+        return
     more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return f"'{left[0]}'{more}" if left else ""
+    print(
+        f"{by}: the optimizer does not have '{left[0]}'{more}, which require a gradient: theirs "
+        "stay each worker's own; freeze them, or give them to the optimizer",
+        file=sys.stderr,
+    )
 
 
 def check_time(model: Any, optimizer: Any, by: str) -> None:

@@ -86,10 +86,14 @@ class Turn:
 class Collective:
     """One collective: over when all its sums are in and `finish` has put them where they belong."""
 
-    def __init__(self, what: str, finish: Callable[[], None], devices: staging.Devices) -> None:
+    def __init__(self, what: str, finish: Callable[[], None], tensors: Sequence[Any]) -> None:
+        """`tensors`: all that are written to."""
         self.what = what
         self.finish = finish
-        self.devices = devices
+        self.devices = staging.Devices(tensors)
+        # Only in that mode may tensors that were made in it be written to.
+        self.inference = torch.is_inference_mode_enabled()
+        self.inference |= any(tensor.is_inference() for tensor in tensors)
         self.sums: list[tuple[Turn, staging.SumWork]] = []
         self.filled: list[tuple[Any, Any]] = []  # what was filled up, and where its begin belongs
         self.words: Any = None
@@ -98,7 +102,7 @@ class Collective:
 
     def end(self, workers: int) -> None:
         """Waits for the sums, that of the words first."""
-        with self.devices.apart():
+        with torch.inference_mode(self.inference), torch.no_grad(), self.devices.apart():
             self._end(workers)
         for turn, work in self.sums:
             turn.forget(work)
@@ -176,8 +180,8 @@ class Collectives:
             f"{flat.numel()} {_SUMMED[flat.dtype]}" + (f" sent as {word}" if word != PLAIN else "")
             for flat, word in zip(flats, words)
         )
-        devices = staging.Devices((*flats, *results))
-        collective = Collective(f"{what} of {sizes}" if flats else what, finish, devices)
+        what = f"{what} of {sizes}" if flats else what
+        collective = Collective(what, finish, (*flats, *results))
         with self._lock:
             if _failure is not None:
                 raise _failure
@@ -219,8 +223,7 @@ class Collectives:
             try:
                 if _failure is not None:
                     raise _failure
-                with torch.no_grad():
-                    collective.end(self.workers)
+                collective.end(self.workers)
             except Exception as error:
                 _failure = collective.error = error
             collective.over.set()

@@ -7,6 +7,7 @@ numbers travel that stand for the outer optimizer's options: where these differ,
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -63,7 +64,8 @@ class LocalTraining:
 
     def loads(self, *_: Any) -> None:
         """The script is about to load weights, which are this worker's alone."""
-        self._before_loading = self._before_loading or digest(self._given)
+        if not self._shows_shared:  # else its own are put back
+            self._before_loading = self._before_loading or digest(self._given)
 
     def _steps_on(self, *_: Any) -> None:
         before, self._before_loading = self._before_loading, ""
@@ -77,6 +79,8 @@ class LocalTraining:
     # --- a step -----------------------------------------------------------------------------------
 
     def _stepped(self, *_: Any) -> None:
+        if self._is_nested(sys._getframe(1)):
+            return
         self._check()
         if self._shows_shared:
             raise InvalidArgumentError(
@@ -98,6 +102,15 @@ class LocalTraining:
                 f"({type(error).__name__}: {error}): go on from a checkpoint"
             )
             raise
+
+    def _is_nested(self, frame: Any) -> bool:
+        """Whether the step that has called a hook is part of another, by super().step(): torch
+        calls hooks for both. A count of those begun would be off after one that has raised."""
+        code = frame.f_code
+        while (frame := frame.f_back) is not None:
+            if frame.f_code is code and frame.f_locals["args"][0] is self._optimizer:
+                return True
+        return False
 
     def _check(self) -> None:
         if self._failure is not None:

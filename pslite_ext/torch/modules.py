@@ -8,6 +8,7 @@ parameter to a function that torch does not know.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -100,6 +101,24 @@ def refuse_other_parallel(model: Any, by: str) -> None:
                     f"{by}: there is a {kind}{where}, which shards parameters: use it with "
                     "a process group of its own, without us"
                 )
+
+
+def refuse_sharded(model: Any, what: str) -> None:
+    """What each process has a part of."""
+    shards = [
+        (name, type(its).__name__)
+        for name, its in itertools.chain(model.named_parameters(), model.named_buffers())
+        if hasattr(its, "device_mesh")
+    ]
+    for name, module in model.named_modules():
+        kinds = [kind.__name__ for kind in type(module).__mro__]
+        shards += [(name, kind) for kind in _SHARDED if kind in kinds]
+    for name, kind in shards:
+        where = f" in '{name}'" if name else ""
+        raise InvalidArgumentError(
+            f"{what} has a {kind}{where}, of which each worker has a shard, and all would go on "
+            "with that of worker 0: save it by torch.distributed.checkpoint"
+        )
 
 
 def refuse_parallel_around(model: Any, caller: str = "mercury.wrap") -> None:

@@ -96,6 +96,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._name = ""
         # torch asks it what it knows; all that begins something has a method here.
         self._gloo = gloo.connect(store, rank, size, timeout)
+        self._store, self._gloos = store, {0: self._gloo}
         for kind in KINDS if torch.cuda.is_available() else KINDS[:1]:
             self._register_backend(torch.device(kind), self.BackendType.CUSTOM, self._gloo)
 
@@ -129,9 +130,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if opts is not None and operation_of(opts) != "SUM":
             refuse(f"no {operation_of(opts)} of sparse tensors")
 
-        def run() -> None:
+        def run(by: Any) -> None:
             for tensor in tensors:
-                self._gloo.allreduce([tensor]).wait()
+                by.allreduce([tensor]).wait()
 
         return self._over_gloo("allreduce of sparse tensors", run, tensors, lambda: None)
 
@@ -232,7 +233,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         what = f"gather to {opts.rootRank} of {sizes_of(own)}"
         return self._over_gloo(
-            what, lambda: self._gloo.gather(places, own, opts).wait(), outputs[:1], finish
+            what, lambda by: by.gather(places, own, opts).wait(), outputs[:1], finish
         )
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any) -> CollectiveWork:
@@ -245,7 +246,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         what = f"scatter from {opts.rootRank} of {sizes_of(places)}"
         return self._over_gloo(
-            what, lambda: self._gloo.scatter(places, own, opts).wait(), list(outputs), finish
+            what, lambda by: by.scatter(places, own, opts).wait(), list(outputs), finish
         )
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
@@ -257,9 +258,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             for tensor, part in zip(outputs, place.split(sizes)):
                 put_bytes(tensor, part)
 
-        def run() -> None:
+        def run(by: Any) -> None:
             given = [part.numel() for part in own]
-            self._gloo.alltoall_base(place, flat, sizes, given, dist.AllToAllOptions()).wait()
+            by.alltoall_base(place, flat, sizes, given, dist.AllToAllOptions()).wait()
 
         return self._over_gloo("alltoall", run, list(outputs), finish)
 
@@ -307,15 +308,24 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return CollectiveWork(collective, result, self._patience)
 
     def _over_gloo(
-        self, what: str, run: Callable[[], object], result: Any, finish: Callable[[], None]
+        self, what: str, run: Callable[[Any], object], result: Any, finish: Callable[[], None]
     ) -> CollectiveWork:
         """Begins when all workers are known to have called it."""
+        depth = callbacks.depth()
 
         def end() -> None:
-            gloo.ended(what, run, self._patience, time.monotonic())
+            by = self._gloo_at(depth)
+            gloo.ended(what, lambda: run(by), self._patience, time.monotonic())
             finish()
 
         return self._start(what, [], result, end)
+
+    def _gloo_at(self, depth: int) -> Any:
+        """Gloo tells collectives apart by their order, and each depth of callbacks has its own."""
+        if depth not in self._gloos:
+            store = dist.PrefixStore(f"callbacks {depth} deep", self._store)
+            self._gloos[depth] = gloo.connect(store, self.rank(), self.size(), self._patience)
+        return self._gloos[depth]
 
     def _reduced(
         self,
@@ -337,7 +347,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         ]
         what = f"{what} ({name})"
         if name in ("SUM", "AVG"):
-            with torch.no_grad():
+            with torch.inference_mode():  # which may write to any tensor
                 for flat in flats if name == "AVG" else ():
                     if flat.is_floating_point():
                         flat.div_(self.size())
@@ -353,10 +363,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         options = dist.AllreduceOptions()
         options.reduceOp = opts.reduceOp
 
-        def run() -> None:
+        def run(by: Any) -> None:
             for flat in flats:
                 on_host = flat.cpu()
-                self._gloo.allreduce([on_host], options).wait()
+                by.allreduce([on_host], options).wait()
                 put(flat, on_host)
 
         what = f"{what} of {sizes_of(flats)}"

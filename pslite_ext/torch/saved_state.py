@@ -12,6 +12,7 @@ import io
 import itertools
 import re
 import weakref
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,10 +26,21 @@ from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
 from pslite_ext.saving.letting_in import grouped
 from pslite_ext.torch import this_worker
+from pslite_ext.torch.deltas import SharedParameter
+from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.local_training import LocalTraining
+from pslite_ext.torch.modules import refuse_sharded
 
 _NUMPY = "of numpy"  # the key of what stands for an array
 _TENSOR = "of torch"  # of what stands for a tensor, in the first part
+_ROWS, _COLUMNS = ("crow_indices", "col_indices"), ("ccol_indices", "row_indices")
+_PARTS = {  # of sparse tensors
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: (*_ROWS, "values"),
+    torch.sparse_bsr: (*_ROWS, "values"),
+    torch.sparse_csc: (*_COLUMNS, "values"),
+    torch.sparse_bsc: (*_COLUMNS, "values"),
+}
 _CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
 saved: weakref.WeakSet[Any] = weakref.WeakSet()  # what is in some checkpoint
 trained: list[tuple[Any, Any]] = []  # each wrapped model, with its optimizer
@@ -74,7 +86,9 @@ def _copied(value: Any, tensor: Callable[[Any], Any] = _cloned) -> Any:
 def _within(value: Any, change: Callable[[Any], Any]) -> Any:
     """The same, but for what is in it."""
     if isinstance(value, Mapping):
-        return {key: change(its) for key, its in value.items()}
+        made = {key: change(its) for key, its in value.items()}
+        kind: Any = type(value)
+        return kind(made) if kind in (Counter, OrderedDict) else made
     if type(value) in (list, tuple):
         return type(value)(map(change, value))
     return value
@@ -127,16 +141,27 @@ def _with(value: Any, tensors: list[Any]) -> Any:
     return tensors[value[_TENSOR]]
 
 
+def _bytes(tensor: Any) -> int:
+    parts = [getattr(tensor, name)() for name in _PARTS.get(tensor.layout, ())]
+    return sum(part.nbytes for part in parts or [tensor])
+
+
+def _versions(state: Any) -> Any:
+    """Of a module's parts, for those that load what older ones have saved."""
+    return getattr(state, "_metadata", None)
+
+
 def _local(optimizer: Any) -> LocalTraining | None:
     training = getattr(optimizer, "_mercury", None)
     return training if isinstance(training, LocalTraining) else None
 
 
 def _own_names(module: Any) -> set[str]:
-    """Names in its state of what is each worker's: in local steps all, else what is no weight."""
-    if any(model is module and _local(optimizer) for model, optimizer in trained):
-        return set(module.state_dict(keep_vars=True))
-    parameters = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    """Names in its state of what is each worker's: in local steps all, also of a model's part or of
+    what holds it, else what is no weight."""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    if any(isinstance(wrapped.get(id(p)), SharedParameter) for p in parameters.values()):
+        parameters = {}
     return {name for name in module.state_dict(keep_vars=True) if name not in parameters}
 
 
@@ -159,6 +184,7 @@ class TorchState:
         self._modules, self._optimizers, self._others = {}, {}, {}
         for name, its in objects.items():
             if isinstance(its, torch.nn.Module):
+                refuse_sharded(its, f"checkpoint: {name}")
                 self._modules[name] = its
             elif isinstance(its, torch.optim.Optimizer):
                 self._optimizers[name] = its
@@ -173,7 +199,7 @@ class TorchState:
     def parts(self) -> Iterator[Any]:
         tensors: list[Any] = []
         first = _without(self._shared(_held), tensors)
-        return itertools.chain([first], grouped(tensors, lambda its: its.nbytes))
+        return itertools.chain([first], grouped(tensors, _bytes))
 
     def load_parts(self, files: Iterator[BinaryIO]) -> Any:
         first = _loaded(next(files))
@@ -181,14 +207,16 @@ class TorchState:
         return _taken_out(_with(first, tensors))
 
     def _shared(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
-        alike = {}
+        alike, versions = {}, {}
         for name, its in self._modules.items():
-            own = _own_names(its)
-            state = its.state_dict().items()
-            alike[name] = _copied({key: v for key, v in state if key not in own}, tensor)
+            own, state = _own_names(its), its.state_dict()
+            weights = {key: value for key, value in state.items() if key not in own}
+            alike[name] = _copied(weights, tensor)
+            versions[name] = _copied(_versions(state))
         for name, its in self._optimizers.items():
             alike[name] = _copied((_local(its) or its).state_dict(), tensor)
-        return self._loadable("shared", {"alike": alike, "own": self._own(tensor)})
+        state = {"alike": alike, "own": self._own(tensor), "versions": versions}
+        return self._loadable("shared", state)
 
     def capture_own(self) -> dict[str, Any]:
         devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
@@ -226,6 +254,7 @@ class TorchState:
 
     def restore(self, shared: Any, mine: Any) -> None:
         alike, own = shared["alike"], (mine or shared)["own"]
+        versions = shared.get("versions", {})  # older files have none
         objects = {**self._modules, **self._optimizers, **self._others}
         own_optimizers = {*own} & {*self._optimizers}
         if {*alike} != {*self._modules, *self._optimizers} or (
@@ -243,15 +272,18 @@ class TorchState:
             )
         for name, its in objects.items():
             try:
-                self._restore_one(name, its, alike.get(name, {}), own.get(name, {}))
+                parts = alike.get(name, {}), own.get(name, {})
+                self._restore_one(name, its, *parts, versions.get(name))
             except (RuntimeError, ValueError, KeyError, TypeError) as error:
                 raise InvalidArgumentError(f"{name}: {error}") from None
         if mine is not None:
             self._restore_random(mine["random"])
 
-    def _restore_one(self, name: str, its: Any, alike: Any, own: Any) -> None:
+    def _restore_one(self, name: str, its: Any, alike: Any, own: Any, versions: Any) -> None:
         if name in self._modules:
-            its.load_state_dict({**alike, **own})
+            state: Any = OrderedDict({**alike, **own})
+            state._metadata = versions or _versions(its.state_dict())
+            its.load_state_dict(state)
         elif training := _local(its):
             its.load_state_dict(own)
             training.load_state_dict(alike)

@@ -128,8 +128,10 @@ class StagedWork:
 
     def land(self, chunk: int) -> None:
         """It is on the host."""
+        host, device = self._chunks[chunk]
         try:
-            self._joins.append(self._copies.begin_in(*self._chunks[chunk]))
+            with torch.inference_mode(device.is_inference()):
+                self._joins.append(self._copies.begin_in(host, device))
         except BaseException as error:  # of whatever kind: who waits is told
             self._failure = error
 
@@ -183,7 +185,8 @@ class Staged(Sender):
     def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork:
         if tensor not in self._hosts:
             dtype = self._types.get(tensor, gradient.dtype)
-            self._hosts[tensor] = self._copies.host_memory(gradient, dtype)
+            with torch.inference_mode(False):  # others will write to it, too
+                self._hosts[tensor] = self._copies.host_memory(gradient, dtype)
         host = self._hosts[tensor]
         count = max(CHUNK_BYTES // host.element_size(), 1)
         chunks = [*zip(_cut(host, count), _cut(gradient.detach(), count))]

@@ -12,7 +12,7 @@ from pslite_ext import _core
 from pslite_ext.job.wire import Wire
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.alone import Alone
-from pslite_ext.torch.checks import WRAP, check, check_time, not_given
+from pslite_ext.torch.checks import WRAP, check, check_time, say_not_given
 from pslite_ext.torch.optimizers import bare_step, step_by, steps_in_parts
 from pslite_ext.torch.saved_state import trained
 from pslite_ext.torch.training import Training
@@ -39,12 +39,8 @@ def _training(
     if workers == 1 == _core.places():
         return Alone(model, optimizer, names, step)
     _say_of_batch_norm(model)
-    if (left := not_given(optimizer, names)) and _core.rank() == 0:
-        print(
-            f"{WRAP}: the optimizer does not have {left}, which require a gradient: theirs stay "
-            "each worker's own; freeze them, or give them to the optimizer",
-            file=sys.stderr,
-        )
+    if _core.rank() == 0:
+        say_not_given(optimizer, names, WRAP)
     return Training(next(models), model, optimizer, names, workers, step, wire)
 
 

@@ -37,16 +37,23 @@ def test_callbacks_that_wait_for_other_collectives() -> None:
 
 
 def test_what_torch_builds_on_groups_of_some_workers(tmp_path: Path) -> None:
-    """FSDP2 and hybrid sharding train as one process does; checkpoints, DTensor and Join work."""
+    """FSDP2 and hybrid sharding train as one process does; checkpoints of torch's, DTensor and Join
+    work. One of ours would hold one shard."""
     with ranks("torch_sharded.py", str(tmp_path), workers=4) as job:
         job.check()
-        assert all("as alone" in worker.output for worker in job.workers), job.report()
+        told = "checkpoint: model has a DTensor in '0.weight', of which each worker has a shard"
+        for worker in job.workers:
+            assert "as alone" in worker.output, job.report()
+            assert worker.output.count(told) == 2, job.report()
 
 
 def test_a_hook_for_ddp() -> None:
     with ranks("torch_hook.py") as job:
         job.check()
-        assert all("as DDP" in worker.output for worker in job.workers), job.report()
+        for worker in job.workers:
+            assert "as DDP" in worker.output, job.report()
+            assert worker.output.count("sums over all 2 workers of the job, and this process") == 2
+            assert "ddp_comm_hook: a parameter has a sparse gradient" in worker.output
 
 
 def test_a_hook_whose_buckets_hold_small_and_large_ones() -> None:

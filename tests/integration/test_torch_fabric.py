@@ -44,6 +44,8 @@ def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
         job.check()
         (first, *others) = last_words(job, "as one process")
         assert others == [first] * (WORKERS - 1), job.report()
+        left = "mercury.fabric: the optimizer does not have 'aside', which require a gradient"
+        assert sum(worker.output.count(left) for worker in job.workers) == 1, job.report()
 
 
 @pytest.mark.parametrize(("mode", "every"), [("async", 1), ("stale:2", 1), ("async", 7)])

@@ -18,6 +18,7 @@ SEVERAL = (
     "through_a_device",
     "odd_parameters",
     "any_inner_optimizer",
+    "derived_optimizer",
     "outer_schedule",
 )
 

@@ -127,6 +127,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "keep": "checkpoint: keep is 1; a whole number is needed, 2 or more",
         "nothing": "checkpoint: name what is to be saved: ",
         "no state": "checkpoint: table is a list, which has no state_dict and load_state_dict",
+        "sharded": "checkpoint: net has a FullyShardedDataParallel in '0', of which each worker ",
         "no folder": "checkpoint: no folder can be made: ",
         "twice": f"checkpoint: {tmp_path / 'narrow'} is another checkpoint's: name all",
         "another model": f"the checkpoint of step 1 in {tmp_path / 'another'} does not fit what",

@@ -192,6 +192,30 @@ def together(rank: int, workers: int) -> None:
     assert scattered[1].tolist() == [workers * (2.0 * rank + i) for i in range(2)]
 
 
+def in_inference_mode(rank: int, workers: int) -> None:
+    """As validation is run; what was made in it may be summed afterwards, too."""
+    everybody, before = sum(range(workers)), torch.full((300,), 1.0 * rank)
+    with torch.inference_mode():
+        made = [torch.full((size,), 1.0 * rank) for size in (1, 300, 4096)]
+        for tensor in (*made, before):
+            dist.all_reduce(tensor)
+            assert (tensor == everybody).all(), tensor.numel()
+        dist.all_reduce(whole := torch.tensor([rank - 9]), op=dist.ReduceOp.AVG)
+        assert whole.item() == -int(9 - (workers - 1) / 2)
+        dist.all_reduce(largest := torch.tensor([rank]), op=dist.ReduceOp.MAX)
+        assert largest.item() == workers - 1
+        gathered = [torch.empty(2) for _ in range(workers)]
+        dist.all_gather(gathered, torch.full((2,), 1.0 * rank))
+        assert [t.tolist() for t in gathered] == [[1.0 * r] * 2 for r in range(workers)]
+        from_one_to_one(rank, workers)
+    for tensor in made:
+        dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+        torch.testing.assert_close(tensor, torch.full_like(tensor, everybody))
+    assert not before.requires_grad_().mul(2).is_inference()  # training may use it
+    dist.all_reduce(sparse := torch.eye(3).to_sparse())
+    assert not sparse.values().is_inference()
+
+
 def all_is_begun_by_us(*groups: dist.ProcessGroup) -> None:
     """What a group has no method for, torch takes from Gloo, which may never come back."""
     said = {name: str(getattr(dist.ProcessGroup, name).__doc__) for name in dir(dist.ProcessGroup)}
@@ -290,6 +314,7 @@ def main() -> None:
     parts(rank, workers)
     extremes(rank, workers)
     from_one_to_one(rank, workers)
+    in_inference_mode(rank, workers)
     together(rank, workers)
     of_some(rank, workers)
     ddp(rank)

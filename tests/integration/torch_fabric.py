@@ -34,11 +34,13 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 
 
 class Model(nn.Module):  # type: ignore[misc]
-    """With what is frozen, used at times, never used, and laid out in another order."""
+    """With what is frozen, not given to the optimizer, used at times, never used, and laid out in
+    another order."""
 
     def __init__(self) -> None:
         super().__init__()
         self.frozen = nn.Parameter(torch.randn(3, dtype=torch.float64), requires_grad=False)
+        self.aside = nn.Parameter(torch.ones(2))
         self.first, self.norm = nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm2d(4)
         self.first.weight.data = self.first.weight.data.to(memory_format=torch.channels_last)
         self.last, self.rare, self.never = nn.Linear(64, 2), nn.Linear(64, 2), nn.Linear(3, 5)
@@ -49,7 +51,7 @@ class Model(nn.Module):  # type: ignore[misc]
         return self.last(y) + self.rare(y) if rare else self.last(y)
 
     def trained(self) -> list[Any]:
-        return [p for p in self.parameters() if p is not self.frozen]
+        return [p for p in self.parameters() if p is not self.frozen and p is not self.aside]
 
 
 def digest(model: Any) -> str:

@@ -79,6 +79,21 @@ def later_value(later: list[torch.futures.Future[float]]) -> float:
     return float(later[0].wait())
 
 
+def over_gloo(rank: int, workers: int) -> None:
+    """At two depths at once, of tensors that look alike."""
+
+    def largest(first: int) -> list[int]:
+        tensors = [torch.tensor(first + 10 * number + rank) for number in range(10 * ROUNDS)]
+        for work in [dist.all_reduce(t, op=dist.ReduceOp.MAX, async_op=True) for t in tensors]:
+            work.wait()
+        return [int(tensor) - workers + 1 for tensor in tensors]
+
+    future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+    end = future.then(lambda _: largest(5000))
+    assert largest(0) == [*range(0, 100 * ROUNDS, 10)]
+    assert end.wait() == [*range(5000, 5000 + 100 * ROUNDS, 10)]
+
+
 def errors() -> None:
     future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
     told: list[BaseException] = []
@@ -120,6 +135,7 @@ def main() -> None:
         assert nested(DEPTH, rank, workers) == workers
     chains(rank, workers)
     out_of_order(workers)
+    over_gloo(rank, workers)
     errors()
     power_sgd(rank)
     dist.barrier()

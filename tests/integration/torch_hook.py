@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 import pslite_ext.torch as mercury
+from pslite_ext.errors import InvalidArgumentError
 
 STEPS = 20
 
@@ -47,6 +48,26 @@ def coded() -> None:
         assert name != "0.weight" or off > 0.003, off
 
 
+def refused() -> None:
+    """What it cannot sum, before anything travels."""
+    alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    rows = torch.nn.Embedding(5, 2, sparse=True)
+    for model, group, state in (
+        (torch.nn.Linear(5, 2), alone, None),
+        (torch.nn.Linear(5, 2), None, alone),
+        (rows, None, None),
+    ):
+        parallel = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+        parallel.register_comm_hook(state, mercury.ddp_comm_hook)
+        x = torch.tensor([1]) if model is rows else torch.ones(1, 5)
+        try:
+            parallel(x).sum().backward()
+        except InvalidArgumentError as error:
+            print("told:", error, flush=True)
+        else:
+            raise AssertionError("not refused")
+
+
 def main() -> None:
     dist.init_process_group("gloo")
     if os.environ.get("MERCURY_WIRE"):
@@ -57,6 +78,7 @@ def main() -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
     dist.broadcast(theirs := ours.clone(), 0)
     assert torch.equal(ours, theirs)
+    refused()
     print("as DDP", flush=True)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import itertools
@@ -264,6 +265,32 @@ def any_inner_optimizer() -> None:
     for _ in range(2):
         search.step(closure)
     check_equal(model, "searched")
+
+
+class Derived(torch.optim.SGD):  # type: ignore[misc]
+    """Its steps are SGD's, whose hooks are called, too."""
+
+    fails = True
+
+    def step(self, closure: Any = None) -> Any:
+        if self.fails:
+            raise MemoryError
+        return super().step(closure)
+
+
+def derived_optimizer() -> None:
+    """Each of its steps counts once, also after one that has failed."""
+    layers = nn.ModuleList([Layer(1.0)])
+    optimizer = Derived(layers.parameters(), lr=1.0)
+    model, _ = mercury.local_steps(layers, optimizer, plain_outer, every=2)
+    for p in model.parameters():
+        p.grad = torch.full_like(p, 1.0 + mercury.rank())
+    with contextlib.suppress(MemoryError):
+        optimizer.step()
+    optimizer.fails = False
+    for due in (0.0 - mercury.rank(), 1.0 - 2 * (mercury.workers() + 1)):
+        optimizer.step()
+        assert float(model[0].bias[0]) == due, due
 
 
 def outer_schedule() -> None:

@@ -78,6 +78,7 @@ def alone() -> None:
     tell(lambda: mercury.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1)))
     with mercury.shared_weights(model), mercury.shared_weights(model):
         tell(lambda: steps(model, optimizer, 1))
+        model.load_state_dict(model.state_dict())  # whatever it is, its own are put back
     steps(model, optimizer, 3)
     more = nn.Parameter(torch.ones(1))
     optimizer.add_param_group({"params": [more]})

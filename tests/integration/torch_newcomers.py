@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -31,10 +32,12 @@ torch.set_num_threads(1)
 class Restored:
     """Part of a checkpoint that hears when it is restored."""
 
-    def state_dict(self) -> dict[str, int]:
-        return {"steps": saved.steps if "saved" in globals() else 0}
+    def state_dict(self) -> dict[str, Any]:
+        steps = saved.steps if "saved" in globals() else 0
+        return {"steps": steps, "sparse": [torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr()]}
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        assert all(torch.equal(its.to_dense(), torch.eye(3)) for its in state["sparse"])
         print(f"restored after {state['steps']} steps", flush=True)
         if killed := os.environ.get("KILLS"):
             one = os.getpid() if killed == "itself" else int((folder / "pid").read_text())

@@ -34,6 +34,16 @@ LOCAL = bool(os.environ.get("LOCAL"))
 SLOW_S = float(os.environ.get("SLOW_S", "0"))  # worker 1's disk
 
 
+class Versioned(nn.Linear):  # type: ignore[misc]
+    """Of a later version when it loads what the job that died has saved."""
+
+    _version = 2 if DIES else 3
+
+    def _load_from_state_dict(self, state: Any, prefix: str, metadata: Any, *lists: Any) -> None:
+        assert metadata.get("version") == 2, metadata
+        super()._load_from_state_dict(state, prefix, metadata, *lists)
+
+
 def digest(*states: Any) -> str:
     said = hashlib.sha256()
     for state in states:
@@ -45,7 +55,7 @@ def digest(*states: Any) -> str:
 def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(3)
-    layers = [nn.Linear(64, 128), nn.BatchNorm1d(128), nn.Dropout(0.5), nn.Linear(128, 4)]
+    layers = [nn.Linear(64, 128), nn.BatchNorm1d(128), nn.Dropout(0.5), Versioned(128, 4)]
     model = nn.Sequential(*layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     if LOCAL:
@@ -53,7 +63,11 @@ def main() -> None:
     else:
         model, optimizer = mercury.wrap(model, optimizer)
     curve = np.linspace(1.0, 0.1, STEPS + 1)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: curve[step])
+    schedulers = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: curve[step]),
+        torch.optim.lr_scheduler.MultiStepLR(optimizer, [2]),
+    ]
+    scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, schedulers, [STEPS - 5])
     rank = _core.rank()
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(100 + rank)
@@ -66,8 +80,9 @@ def main() -> None:
             write(path, dump)
 
         part_file.write = slowly
+    whole = nn.Sequential(model)  # whatever holds them, weights in local steps are each worker's
     saved = mercury.checkpoint(
-        folder, every=EVERY, model=model, optimizer=optimizer, scheduler=scheduler
+        folder, every=EVERY, model=whole, optimizer=optimizer, scheduler=scheduler
     )
     print("begins after", saved.steps, flush=True)
     dies = DIES if saved.steps == 0 else 0

@@ -45,6 +45,8 @@ def main() -> None:
     refused("keep", FOLDER, 5, 1, **narrow)
     refused("nothing", FOLDER)
     refused("no state", FOLDER, table=[1, 2])
+    sharded = type("FullyShardedDataParallel", (torch.nn.Linear,), {})(3, 2)
+    refused("sharded", FOLDER, net=torch.nn.Sequential(sharded))
     (FOLDER / "file").write_text("")
     refused("no folder", FOLDER / "file" / "below", **narrow)
     saved = mercury.checkpoint(FOLDER / "narrow", every=1, **narrow)

@@ -19,6 +19,8 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import pslite_ext.torch  # noqa: F401 (it brings the backend)
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.saved_state import TorchState
 
 STEPS = 4
 BATCH = 3
@@ -70,6 +72,10 @@ def as_alone(mesh: DeviceMesh, rank: int, workers: int, folder: Path) -> None:
             )
 
     weights_are_right()
+    try:
+        TorchState({"model": model})
+    except InvalidArgumentError as error:
+        print("told:", error, flush=True)
     saved = get_model_state_dict(model)
     dcp.save(saved, checkpoint_id=folder / f"mesh_{mesh.ndim}")
     with torch.no_grad():

@@ -45,13 +45,15 @@ class LateCopies(staging.Copies):
         return self._spoilt(torch.empty_like(like, dtype=dtype))
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
-        return self._stream.submit(self._copy, source, host).result
+        mode = torch.is_inference_mode_enabled()
+        return self._stream.submit(self._copy, source, host, mode).result
 
     def begin_in(self, host: Any, target: Any) -> Callable[[], None]:
-        return self._stream.submit(self._copy_in, host, target).result
+        mode = torch.is_inference_mode_enabled()
+        return self._stream.submit(self._copy_in, host, target, mode).result
 
-    def _copy_in(self, host: Any, target: Any) -> None:
-        self._copy(host, target)
+    def _copy_in(self, host: Any, target: Any, mode: bool) -> None:
+        self._copy(host, target, mode)
         self._spoilt(host)
 
     @staticmethod
@@ -60,9 +62,11 @@ class LateCopies(staging.Copies):
         return host.fill_(torch.nan if host.is_floating_point() else 77)
 
     @staticmethod
-    def _copy(source: Any, target: Any) -> None:
+    def _copy(source: Any, target: Any, mode: bool) -> None:
+        """In the mode of who has asked."""
         time.sleep(0.001)
-        target.copy_(source)
+        with torch.inference_mode(mode):
+            target.copy_(source)
 
 
 class Mlp(nn.Module):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit
 from pslite_ext.torch import this_worker
 from pslite_ext.torch.agreement import described, settings_of
-from pslite_ext.torch.checks import check
+from pslite_ext.torch.checks import check, say_not_given
 from pslite_ext.torch.mlfabric import first_values
 from pslite_ext.torch.mlfabric.local import LocalPushes, local_of
 from pslite_ext.torch.mlfabric.steps import CALLER, FabricTraining, PushedSteps, SummedGradients
@@ -49,6 +49,8 @@ def fabric(
     worker = register_as_worker(training.first(), training.rule, "" if synchronous else chosen)
     this_worker.has_joined_fabric(worker.rank, worker.num_workers)
     figures.serve(settings.values)
+    if synchronous and worker.rank == 0 and worker.num_workers > 1:
+        say_not_given(optimizer, names, CALLER)
     trained = training.names()
     others = {parameter: name for parameter, name in names.items() if parameter not in trained}
     others.update((buffer, name) for name, buffer in model.named_buffers())
