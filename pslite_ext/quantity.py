@@ -21,8 +21,8 @@ def bytes_per_second(text: str) -> float:
     found = RATE.fullmatch(text.strip())
     if not found:
         raise QuantityError(f"'{text}' is not a bandwidth such as 10Gbps or 1.25GB/s")
-    unit = PREFIX[found[2]] / (1 if found[3] == "B/s" else 8)
-    value = _amount(text, found[1], unit)
+    value = _amount(text, found[1], PREFIX[found[2]])
+    value = value if found[3] == "B/s" else value / 8
     if value <= 0:
         raise QuantityError(f"a bandwidth must be > 0, not '{text}'")
     return value
