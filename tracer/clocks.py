@@ -179,29 +179,26 @@ def _drifting(run: Run, raw: RoundTrips, nodes: list[str]) -> Alignment:
     usable = start != rt.MISSING
     if not usable.any():
         return Alignment({node: ClockOffset(node) for node in nodes}, False, False)
-    best: tuple[float, list[float], list[tuple[Floats, Floats]]] = (0.0, [], [])
+    best: list[tuple[float, Floats, Floats]] = []
     for windows in WINDOWS:
         edges = np.quantile(start[usable], np.linspace(0, 1, windows + 1))
         inside = [
             usable & (start >= one) & (start <= two) for one, two in zip(edges[:-1], edges[1:])
         ]
-        at: list[float] = []
-        told: list[tuple[Floats, Floats]] = []
+        told = []
         for rows, middle in zip(inside, (edges[:-1] + edges[1:]) / 2):
             ahead, within = _tightest(_bounds_of_messages(run, raw, rows))
             if ahead is not None:
-                at.append(float(middle))
-                told.append((ahead, within))
-        share = len(told) / windows
-        if share == 1 or (share > 0.5 and not best[1]):  # short ones tell less
-            best = (share, at, told)
-        if share == 1:
+                told.append((float(middle), ahead, within))
+        whole = len(told) == windows
+        if whole or (len(told) > windows / 2 and not best):  # short ones tell less
+            best = told
+        if whole:
             break
-    share, at, told = best
     clocks = {}
     for i, node in enumerate(nodes):
-        add = [-float(ahead[i]) for ahead, _ in told] or [0.0]
-        within_us = max((float(within[i]) for _, within in told), default=0.0)
-        moments = [moment - a for moment, a in zip(at or [0.0], add)]
-        clocks[node] = _clock(node, moments, add, within_us)
-    return Alignment(clocks, False, share == 1)
+        add = [-float(ahead[i]) for _, ahead, _ in best]
+        moments = [middle - a for (middle, _, _), a in zip(best, add)]
+        within_us = max((float(within[i]) for _, _, within in best), default=0.0)
+        clocks[node] = _clock(node, moments or [0.0], add or [0.0], within_us)
+    return Alignment(clocks, False, whole)

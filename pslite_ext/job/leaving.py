@@ -103,13 +103,7 @@ class Leaving:
         # Where errors are reworded, an exit code that the script chose is not taken back.
         knew = not self.rewords and _core.failed_elsewhere()
         reason = "" if _uncaught is None else why(_uncaught)
-        try:
-            code = self._finish(reason, _uncaught)
-        except BaseException as error:  # the others must hear of it, Ctrl-C or whatever it is
-            _core.finish(why(error), error)
-            code = 1
-            sys.excepthook(type(error), error, error.__traceback__)
-        end_with(code, knew)
+        end_with(self._finish(reason, _uncaught), knew)
 
     def _leave_spawned(self, reason: str, error: BaseException | None) -> None:
         """This process's function is over."""
@@ -123,6 +117,14 @@ class Leaving:
 
     def _finish(self, reason: str, error: BaseException | None) -> int:
         """The exit code; if that is 0, this worker is still in the job."""
+        try:
+            return self._finish_as_it_ended(reason, error)
+        except BaseException as another:  # the others must hear of it, Ctrl-C or whatever it is
+            _core.finish(why(another), another)
+            sys.excepthook(type(another), another, another.__traceback__)
+            return 1
+
+    def _finish_as_it_ended(self, reason: str, error: BaseException | None) -> int:
         unseen = None if reason else self.last()
         figures.say()
         if self.profile and _core.rank() == 0:  # one file, one writer

@@ -24,12 +24,14 @@ from tracer.run import Run, read_run, trace_paths
 OK, FOUND = 0, 1
 
 
-def _load(options: argparse.Namespace) -> tuple[Run, RoundTrips, Alignment]:
-    run = read_run(options.run, options.strict, options.quiet)
+def _load(options: argparse.Namespace, path: str = "") -> tuple[Run, RoundTrips, Alignment]:
+    """RUN, or what `path` says."""
+    path = path or options.run
+    run = read_run(path, options.strict, options.quiet)
     table, alignment = aligned(run)
     if not len(table):
         raise TraceError(
-            f"{options.run}: holds no training record; was the job stopped before its first push?"
+            f"{path}: holds no training record; was the job stopped before its first push?"
         )
     _note([*run.problems, *doubts(run, alignment)])
     return run, table, alignment
@@ -202,11 +204,7 @@ def convert(options: argparse.Namespace) -> int:
 
 def diff(options: argparse.Namespace) -> int:
     run, before, _ = _load(options)
-    other = read_run(options.other, options.strict, options.quiet)
-    after, alignment = aligned(other)
-    _note([*other.problems, *doubts(other, alignment)])
-    if not len(after):
-        raise TraceError(f"{options.other}: holds no training record")
+    _, after, _ = _load(options, options.other)
     section = compare.section(before, after)
     whole = section.tables[0].row(what="whole_us")["change"]
     change = math.nan if whole is None else 100 * whole

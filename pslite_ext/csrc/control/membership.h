@@ -207,7 +207,6 @@ class SchedulerMembership {
   Actions Lose(const std::set<int>& nodes, const Status& why);
   Actions CutOff(const std::set<std::pair<int, int>>& links, const std::string& why,
                  int64_t now_ms);
-  void ForgetLinks(int node);
   Actions CheckOver();
   Actions Judge(int64_t now_ms);
   std::string Contradiction(const Member& member) const;
@@ -226,7 +225,7 @@ class SchedulerMembership {
   std::map<int, int64_t> heard_ms_;
   std::map<int, int64_t> suspect_ms_;  // since when, of those that were not heard again
   std::vector<Accusation> accusations_;
-  std::vector<std::pair<int, int64_t>> cut_at_ms_;  // those to whom a link failed lately
+  std::multimap<int, int64_t> cut_at_ms_;  // when links failed, by node that is still in
   Roster roster_;
   struct Admitted {
     Admission admission = Admission::kComes;

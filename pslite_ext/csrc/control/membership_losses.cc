@@ -1,5 +1,6 @@
 // Whom the scheduler hears, who accuses whom, and who is lost for it: see membership.h.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -55,7 +56,7 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
     return Fail(roster_.elastic() ? why.Saying(why.detail() + roster_.Shortage()) : why);
   Actions actions;
   for (const auto& [node, generation] : fresh) {
-    ForgetLinks(node);
+    cut_at_ms_.erase(node);
     at_barrier_.erase(node);
     suspect_ms_.erase(node);
     newcomers_.erase(node);
@@ -71,13 +72,6 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
   if (state_ != State::kRunning) return actions;
   for (Action& action : LetServersIn()) actions.push_back(std::move(action));
   return actions;
-}
-
-// Another may have its place.
-void SchedulerMembership::ForgetLinks(int node) {
-  cut_at_ms_.erase(std::remove_if(cut_at_ms_.begin(), cut_at_ms_.end(),
-                                  [node](const auto& cut) { return cut.first == node; }),
-                   cut_at_ms_.end());
 }
 
 Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
@@ -135,14 +129,16 @@ Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
   std::vector<Party> parties;
   std::map<int, int> failed;  // links, by node
   const int64_t lately_ms = now_ms - 2 * times_.heartbeat_timeout_ms;
-  for (const auto& [node, at_ms] : cut_at_ms_) {
-    if (at_ms > lately_ms) ++failed[node];
+  for (auto it = cut_at_ms_.begin(); it != cut_at_ms_.end();) {
+    const bool lately = it->second > lately_ms;
+    if (lately) ++failed[it->first];
+    it = lately ? std::next(it) : cut_at_ms_.erase(it);
   }
   for (const auto& [one, other] : links) {
     for (const int id : {one, other}) {
       parties.push_back({RoleOf(id), RankOf(id), ""});
       ++failed[id];
-      cut_at_ms_.emplace_back(id, now_ms);
+      cut_at_ms_.emplace(id, now_ms);
     }
   }
   std::set<int> nodes;

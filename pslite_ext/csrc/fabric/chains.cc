@@ -283,4 +283,10 @@ std::vector<PassedDown> PassDown(const Network& network, const std::vector<Shipm
   return passed;
 }
 
+bool IsSoonerStraight(double straight_mean_s, const std::vector<PassedDown>& chain) {
+  double total_s = 0;
+  for (const PassedDown& its : chain) total_s += its.end_s;
+  return straight_mean_s < total_s / static_cast<double>(chain.size()) - kSameTime_s;
+}
+
 }  // namespace mercury::fabric

@@ -60,5 +60,7 @@ struct PassedDown {
 // `gets` as Distribute has them. The network's capacity is not taken.
 std::vector<PassedDown> PassDown(const Network& network, const std::vector<Shipment>& gets,
                                  const Target& target);
+// Whether all would have it sooner straight from the server, in the mean.
+bool IsSoonerStraight(double straight_mean_s, const std::vector<PassedDown>& chain);
 
 }  // namespace mercury::fabric

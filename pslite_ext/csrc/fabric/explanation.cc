@@ -193,12 +193,10 @@ double LastOf(const std::vector<Delivery>& deliveries) {
   return last_s;
 }
 
-// When it is there, in the mean.
-template <typename Arrivals>
-double MeanOf(const Arrivals& arrivals) {
+double MeanOf(const std::vector<Delivery>& deliveries) {
   double total_s = 0;
-  for (const auto& its : arrivals) total_s += its.end_s;
-  return total_s / static_cast<double>(std::max<size_t>(arrivals.size(), 1));
+  for (const Delivery& delivery : deliveries) total_s += delivery.end_s;
+  return total_s / static_cast<double>(deliveries.size());
 }
 
 std::string ExplainChainDown(const Batch& batch, const std::vector<Shipment>& gets,
@@ -259,8 +257,9 @@ std::string ExplainTree(const Batch& batch) {
   const double alone_s = LastOf(straight);
   if (batch.by_packets && !batch.aggregators.empty() && !gets.empty()) {
     const std::vector<PassedDown> chain = PassDown(batch.network, gets, target);
-    const bool sooner = MeanOf(straight) < MeanOf(chain) - kSameTime_s;  // as ModelChain has it
-    if (!sooner) return ExplainChainDown(batch, gets, chain, alone_s);
+    if (!IsSoonerStraight(MeanOf(straight), chain)) {
+      return ExplainChainDown(batch, gets, chain, alone_s);
+    }
     tree = straight;
   }
   std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(LastOf(tree)) +

@@ -57,11 +57,7 @@ struct WorkerStreams::ServerStream {
   std::vector<Begun> begun;         // by lane
   // Where a server may be lost: its slots' last sums, and those of which a part has come.
   std::vector<KeptSum> kept;
-  struct PartOfSum {
-    Block block;
-    const Codec* codec = nullptr;
-  };
-  std::map<uint64_t, PartOfSum> coming;
+  std::map<uint64_t, KeptSum> coming;
   // Once it has been, and until another has taken on all slots: those that it has. Then slots are
   // sent in the order of `picked`.
   std::vector<bool> stands;

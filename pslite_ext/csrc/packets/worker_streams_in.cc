@@ -113,7 +113,7 @@ Status WorkerStreams::BeginSum(int server, LinkState* link, const Header& header
   if (options_.keeps_sums) {
     // Nothing of the worker's own is written over before all of the sum is there.
     const auto [found, fresh] = part.coming.try_emplace(mine);
-    Block& coming = found->second.block;
+    Block& coming = found->second.sum;
     if (fresh) {
       found->second.codec = &codec;
       coming = coded_.Get(std::max<uint64_t>(codec.bytes(slot_elements), 1));
@@ -242,7 +242,8 @@ Status WorkerStreams::EndSum(int server, LinkState* link, const Header& header, 
   if (now < slot_elements) return Status::Ok();
   const int workers = header.priority;
   if (options_.keeps_sums && (tensor->op->kind == Operation::Kind::kSum || op->fetches())) {
-    part.kept[link->mine] = {std::move(part.coming[link->mine].block), link->coded.codec, workers};
+    part.kept[link->mine] = std::move(part.coming[link->mine]);
+    part.kept[link->mine].workers = workers;
   }
   part.coming.erase(link->mine);
   if (SendsForHost(*tensor, server)) GiveToHost(*tensor, &part, link->mine, workers, link->lane);

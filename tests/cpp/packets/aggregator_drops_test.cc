@@ -249,11 +249,7 @@ TEST(who_goes_in_the_middle_of_its_rows_is_not_in_their_sum) {
   LoneServer server(Elastic(2));
   for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 1000, DType::kUint8, 10));
   Header h;
-  h.kind = PacketKind::kRows;
-  h.round = 1;
-  h.length = 8;
-  char* target = nullptr;
-  REQUIRE_OK(server.aggregator.OnHeader(0, h, 0, &target));
+  server.Begin(0, PacketKind::kRows, 8, &h);
   server.aggregator.Drop(0, 0);
   REQUIRE_OK(server.Send(1, h, std::string(8, '\0')));  // a set of no rows
   const auto got = server.Drain(1);
@@ -266,11 +262,7 @@ TEST(what_is_received_into_stays_when_another_takes_the_place) {
   LoneServer server(Elastic(2));
   REQUIRE_OK(server.Declare(0, 0, 7, 1000));
   Header h;
-  h.kind = PacketKind::kData;
-  h.round = 1;
-  h.length = 64;
-  char* target = nullptr;
-  REQUIRE_OK(server.aggregator.OnHeader(0, h, 0, &target));
+  char* const target = server.Begin(0, PacketKind::kData, 64, &h);
   server.aggregator.Drop(0, 0);
   server.aggregator.Expect(0);
   std::memset(target, 'x', h.length);

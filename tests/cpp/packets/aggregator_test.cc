@@ -434,12 +434,7 @@ TEST(rows_under_way_keep_their_memory_when_their_tensor_fails) {
   LoneServer server(Options(2));
   CHECK_OK(server.Declare(0, 0, 7, 1000, DType::kUint8, 10));
   Header h;
-  h.kind = PacketKind::kRows;
-  h.round = 1;
-  h.length = 40;
-  char* target = nullptr;
-  CHECK_OK(server.aggregator.OnHeader(0, h, 0, &target));
-  REQUIRE_TRUE(target != nullptr);
+  char* const target = server.Begin(0, PacketKind::kRows, 40, &h);
   CHECK_OK(server.Declare(1, 0, 7, 500, DType::kUint8, 10));  // another shape: the tensor fails
   CHECK_TRUE(server.aggregator.pool().bytes_handed_out() >= 40);
   std::memset(target, 'x', h.length);

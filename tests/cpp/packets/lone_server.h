@@ -49,6 +49,16 @@ class LoneServer {
     if (target != nullptr && !payload.empty()) std::memcpy(target, payload.data(), payload.size());
     return aggregator.OnPacket(worker, header, now_us);
   }
+  // Only the header of a packet of tensor 0 has come: where the rest is to go.
+  char* Begin(int worker, PacketKind kind, uint32_t length, Header* header) {
+    header->kind = kind;
+    header->round = 1;
+    header->length = length;
+    char* target = nullptr;
+    CHECK_OK(aggregator.OnHeader(worker, *header, now_us, &target));
+    REQUIRE_TRUE(target != nullptr);
+    return target;
+  }
   Status Send(int worker, PacketKind kind, uint32_t number) {
     Header h;
     h.kind = kind;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import sys
 from typing import NamedTuple
 
@@ -103,6 +104,20 @@ def test_whatever_goes_wrong_as_it_leaves_the_others_hear_of_it(
     assert leave(monkeypatch, None, None, None, rewords=False) == Left(
         1, False, "KeyboardInterrupt"
     )
+
+
+def test_so_they_do_of_one_that_was_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    reasons: list[str] = []
+    codes: list[int] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
+    monkeypatch.setattr(figures, "say", interrupted)
+    monkeypatch.setattr(_core, "finish", lambda reason, _: reasons.append(reason))
+    monkeypatch.setattr(os, "_exit", codes.append)
+    Leaving(lambda: None)._leave_spawned("", None)
+    assert (reasons, codes) == (["KeyboardInterrupt"], [1])
 
 
 def test_a_last_word_that_nobody_can_read_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,15 +89,14 @@ std::vector<Edge> ModelChain(const FleetHosts& hosts, const std::vector<HostLink
   Network network(links);
   std::vector<Edge> chain;
   int from = kServerNode;
-  double mean_s = 0;
-  for (const PassedDown& its : PassDown(network, GetsOf(hosts, askers, bytes), target)) {
+  const std::vector<PassedDown> passed = PassDown(network, GetsOf(hosts, askers, bytes), target);
+  for (const PassedDown& its : passed) {
     chain.push_back({from, askers[its.get]});
     from = askers[its.get];
-    mean_s += its.end_s / static_cast<double>(askers.size());
   }
   const std::vector<Edge> straight = Planned(hosts, &network, askers, bytes, {});
-  const bool sooner = ReachedBy(hosts, &network, bytes, straight).mean_s < mean_s - kSameTime_s;
-  return sooner ? straight : chain;
+  const double straight_s = ReachedBy(hosts, &network, bytes, straight).mean_s;
+  return IsSoonerStraight(straight_s, passed) ? straight : chain;
 }
 
 std::vector<Edge> ModelTree(const FleetHosts& hosts, const std::vector<HostLink>& links,
