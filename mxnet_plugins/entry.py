@@ -76,6 +76,11 @@ class Entry:
         # The last sum, if it was pushed without an output.
         self._sum: NDArray | None = None
 
+    def set_use(self, use: str) -> None:
+        """What later sums are for: all workers must say the same."""
+        self.tensor.set_use(use)
+        self._rows.set_use(use)
+
     # --- values -----------------------------------------------------------------------------------
 
     def set_initial(self, value: NDArray) -> None:

@@ -18,6 +18,7 @@ from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, label, pairs, single, wire_key
+from mxnet_plugins.step_options import StepOptions
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.steps import STEPS
@@ -43,6 +44,16 @@ def _unrecorded(method: _Method) -> _Method:
     return cast(_Method, call)
 
 
+def _agree(subject: int, claim: Callable[[], None]) -> None:
+    try:
+        claim()
+    except PeerLostError as error:
+        if error.failure is None or error.failure.about != ("model", subject):
+            raise
+        # Another worker has ended of it before this one has heard.
+        raise reworded(error, str(error), InvalidArgumentError) from None
+
+
 class MercuryKVStore(BaseStore):
     """Tensors go to the servers, each by itself."""
 
@@ -60,7 +71,9 @@ class MercuryKVStore(BaseStore):
         self._is_asked = False  # by the script
         stores.add(self)
         self._updater: Updater | None = None
+        self._use = ""  # of sums: what they update
         self._told_workers = 0  # to one that came late, by who let it in
+        self.step_options = StepOptions(self._claim_step)
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -116,13 +129,21 @@ class MercuryKVStore(BaseStore):
         keys = [(key, name) for key, name, _, _ in parameters]
         self.announce((key, name, -index) for index, (key, name) in enumerate(keys))
         subject = wire_key(self._id, next(self._models), "model")
+        said = ((repr(key), " ".join(name.split())) for key, name in keys)
+        _agree(subject, lambda: _core.claim_model(subject, said))
+
+    def begin_step(self, optimizer: Any) -> None:
+        """Where all workers' optimizers must be told the same."""
+        if not self._asynchronous:
+            self.step_options.step(optimizer)
+
+    def _claim_step(self, step: int, told: str) -> None:
+        subject = wire_key(self._id, step, "step")
         try:
-            _core.claim_model(subject, ((repr(key), " ".join(name.split())) for key, name in keys))
-        except PeerLostError as error:
-            if error.failure is None or error.failure.about != ("model", subject):
-                raise
-            # Another worker has ended of it before this one has heard.
-            raise reworded(error, str(error), InvalidArgumentError) from None
+            _agree(subject, lambda: _core.claim_steps(subject, told))
+        except PeerLostError:
+            self._raise_refusals(self._entries.values())
+            raise
 
     def _check(self) -> None:
         """Raises what has become of the job; what workers disagree on before what came of that."""
@@ -170,6 +191,7 @@ class MercuryKVStore(BaseStore):
             self.announce([(key, name, 0)])
         entry = Entry(self._id, key, value, name, self._asynchronous)
         self._compress(entry)
+        entry.set_use(self._use)
         if _core.outside() is not None:
             entry.begin_with(value)  # its checkpoint has given it what the others have
         elif _core.came_late() and entry.tensor.agreed:
@@ -285,6 +307,10 @@ class MercuryKVStore(BaseStore):
             entry.settle(self._updater)
             entry.weight()  # the servers' value is the weight until gradients are pushed
         self._updater = updater
+        # One that comes late sets its optimizer when the others' options have changed.
+        self._use = optimizers.use(updater, with_options=not _core.elastic())
+        for entry in self._entries.values():
+            entry.set_use(self._use)
 
     @_unrecorded
     def _states(self, verb: str) -> Any:

@@ -10,6 +10,7 @@ import mxnet as mx
 import numpy as np
 
 from mxnet_plugins.errors import InvalidArgumentError
+from mxnet_plugins.step_options import options_of
 
 # They write a weight that they compute from their own states alone.
 _FROM_STATES = (mx.optimizer.FTML, mx.optimizer.Ftrl)
@@ -29,6 +30,18 @@ def check(updater: Any, *, asynchronous: bool, workers: int) -> None:
             f"set_optimizer: each worker's {name} draws noise of its own, so their weights would "
             "not stay equal: use another optimizer, or 'dist_async'"
         )
+
+
+def use(updater: Any, *, with_options: bool) -> str:
+    """What a store's sums are for, which must be the same on all workers."""
+    if updater is None:
+        return ""
+    optimizer = getattr(updater, "optimizer", None)
+    if optimizer is None:
+        return "an updater of the script's"
+    options = options_of(optimizer) if with_options else {}
+    words = ", ".join(f"{name} = {value}" for name, value in options.items())
+    return type(optimizer).__name__ + (f" ({words})" if words else "")
 
 
 def check_async(updater: Any, label: str, dtype: Any) -> None:

@@ -22,6 +22,9 @@ class RowRounds:
         self._dtype = like.dtype
         self._ticket: int | None = None  # of a round that is under way
 
+    def set_use(self, use: str) -> None:
+        self._tensor.set_use(use)
+
     def push(self, array: RowSparseNDArray) -> None:
         row_size = int(np.prod(self._shape[1:], dtype=np.int64))
         rows = array.indices.asnumpy().astype(np.int64)

@@ -116,12 +116,17 @@ class MXNetState:
 
     def standing(self) -> dict[str, Any]:
         mx.nd.waitall()  # so that nothing is under way
-        return {"workers": {name: store.num_workers for name, store in self._our_stores()}}
+        return {
+            "workers": {name: store.num_workers for name, store in self._our_stores()},
+            "steps": {name: store.step_options.state() for name, store in self._our_stores()},
+        }
 
     def stand(self, standing: Mapping[str, Any]) -> None:
         """Scripts divide by the number, and should do so as the others do in the next step."""
         for name, store in self._our_stores():
             store.tell_workers(standing["workers"].get(name, 0))
+            if name in standing["steps"]:
+                store.step_options.stand(standing["steps"][name])
 
     def _our_stores(self) -> Iterator[tuple[str, MercuryKVStore]]:
         for name, trainer in self._trainers.items():

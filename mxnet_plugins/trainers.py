@@ -2,7 +2,7 @@
 
 MXNet's servers have a copy of the optimizer that nobody can change any more, so a Trainer refuses
 that. Ours is the Trainer's own; and where `store.num_workers` changes, so does what steps are
-divided by.
+divided by. But all workers must divide by the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _stock = gluon.Trainer._check_and_rescale_grad
 def _check_and_rescale_grad(trainer: Any, scale: float) -> None:
     if isinstance(trainer._kvstore, BaseStore):
         trainer._optimizer.rescale_grad = scale
+        trainer._kvstore.begin_step(trainer._optimizer)
     else:
         _stock(trainer, scale)
 

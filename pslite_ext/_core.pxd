@@ -73,6 +73,7 @@ cdef extern from "process/c_api.h" nogil:
     int mercury_announce(uint64_t, const char*, int)
     int mercury_attach_engine(void*)
     int mercury_claim_model(uint64_t, const char*, mercury_ticket**)
+    int mercury_claim_steps(uint64_t, const char*, mercury_ticket**)
     int mercury_tensor_check(const mercury_tensor*)
     int mercury_tensor_agreed(const mercury_tensor*)
     int mercury_tensor_workers(const mercury_tensor*, uint64_t, int, int*) nogil
@@ -84,6 +85,7 @@ cdef extern from "process/c_api.h" nogil:
     size_t mercury_element_bytes(const char*)
     void mercury_tensor_free(mercury_tensor*)
     int mercury_tensor_set_compression(mercury_tensor*, const char*, float)
+    void mercury_tensor_set_use(mercury_tensor*, const char*)
     int mercury_submit(mercury_tensor*, int, void*, void*, void*, int)
     int mercury_submit_memory(mercury_tensor*, int, void*, void*, size_t, int, mercury_work**)
     ctypedef struct mercury_chunks:

@@ -155,6 +155,11 @@ def claim_model(subject: int, keys: Iterable[tuple[str, str]]) -> None:
 
     `subject`: 64 bits that no key has. Raises InvalidArgumentError if workers' models differ."""
 
+def claim_steps(subject: int, told: str) -> None:
+    """Says what this worker's optimizer has been told so far, and waits for the others to say so.
+
+    `subject`: 64 bits, others each time. Raises InvalidArgumentError if workers' differ."""
+
 def trace_switch(on: bool) -> None:
     """This node's trace and the servers' record from the next iteration on, or no more."""
 
@@ -232,6 +237,9 @@ class Tensor:
     ) -> None: ...
     def set_compression(self, kind: str, threshold: float) -> None:
         """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""
+
+    def set_use(self, use: str) -> None:
+        """What all later sums of it are for, such as an optimizer: all workers must say the same."""
 
     def check(self) -> None:
         """Raises what workers disagree on about this tensor, once that is known."""

@@ -298,6 +298,14 @@ def claim_model(subject, keys):
     wait_and_free(ticket)
 
 
+def claim_steps(subject, str told):
+    if outside() is not None:
+        return
+    cdef mercury_ticket* ticket = NULL
+    ok(mercury_claim_steps(subject, told.encode(), &ticket))
+    wait_and_free(ticket)
+
+
 def trace_switch(on):
     cdef mercury_ticket* ticket = NULL
     ok(mercury_trace_switch(1 if on else 0, &ticket))
@@ -333,6 +341,9 @@ cdef class Tensor:
 
     def set_compression(self, str kind, float threshold):
         ok(mercury_tensor_set_compression(self._tensor, kind.encode(), threshold))
+
+    def set_use(self, str use):
+        mercury_tensor_set_use(self._tensor, use.encode())
 
     def check(self):
         ok(mercury_tensor_check(self._tensor))

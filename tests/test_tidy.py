@@ -90,6 +90,7 @@ SHELL = {
     "process/node": "faults/test_faults.py",
     "process/c_api": "integration/test_kvstore.py",
     "process/names_api": "unit/job/test_wire.py",
+    "process/plans_api": "unit/test_prophet_model.py",
     "fabric/live/collector_losses": "cpp/fabric/live/collector_test.cc",
     "fabric/net/fabric_node_asks": "cpp/fabric/net/fabric_node_test.cc",
     "process/fabric_api": "integration/test_fabric_job.py",

@@ -144,6 +144,15 @@ told("threshold", lambda key: kv.push(key, ones))
 kv.set_gradient_compression({"type": "none"} if odd else {"type": "2bit", "threshold": 0.5})
 told("compression", lambda key: kv.push(key, ones))
 kv.set_gradient_compression({"type": "none"})
+# The last worker has no optimizer.
+kept, kv = kv, mx.kv.create("dist_sync")
+if not odd:
+    kv.set_optimizer(mx.optimizer.SGD())
+told("optimizer", lambda key: kv.push(key, ones))
+kv = mx.kv.create("dist_sync")
+kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5 if odd else 0.25))
+told("options", lambda key: kv.push(key, ones))
+kv = kept
 # A whole array right behind rows, and its sum is read.
 kv.init("both", ones)
 kv.push("both", ones.tostype("row_sparse"))
@@ -159,6 +168,8 @@ PUSHES = {
     "sparse": ("row_sparse arrays", "whole arrays"),
     "threshold": ("with a threshold of 0.25", "with a threshold of 0.5"),
     "compression": ("whole arrays, 2bit compressed with a threshold of 0.5", "whole arrays"),
+    "optimizer": ("whole arrays for SGD", "worker 2 pushes whole arrays"),
+    "options": ("for SGD (", "lr = 0.5", "lr = 0.25"),
 }
 
 
@@ -174,6 +185,38 @@ def test_kinds_of_arrays_and_compression(van: str) -> None:
                 assert len(said) == 1, job.report()
                 for text in (f"tensor '{key}'", "worker 2 pushes ", *kinds, "compressed alike"):
                     assert text in said[0], said[0]
+
+
+# The last batch of one worker's data is smaller.
+BATCH_SIZES = """
+import mxnet as mx
+
+kv = mx.kv.create("dist_sync")
+net = mx.gluon.nn.Dense(3)
+net.initialize()
+trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=kv, update_on_kvstore=WHERE)
+for size in (4, 4, 4, 4, 3 - kv.rank, 4, 4, 4, 4):
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((size, 4))).sum()
+    loss.backward()
+    trainer.step(size)
+    loss.asscalar()
+print("went on", flush=True)
+"""
+
+
+@both_vans
+@pytest.mark.parametrize("where", [True, False])
+def test_batches_of_other_sizes(van: str, where: bool) -> None:
+    with cluster(["-c", BATCH_SIZES.replace("WHERE", str(where))], van=van) as job:
+        all_fail(
+            job,
+            "the workers' optimizers differ: worker ",
+            "rescale_grad = 0.333333 from update 5 on (",
+            "rescale_grad = 0.5 from update 5 on (",
+            "must be told the same at each step",
+        )
+        assert all("went on" not in worker.output for worker in job.workers), job.report()
 
 
 # Trainer says at once which parameters there are.

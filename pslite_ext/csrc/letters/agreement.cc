@@ -48,7 +48,13 @@ Status Compare(const Claim& ours, int us, const Claim& theirs, int them) {
   if (ours.of == Claim::Kind::kSums) {
     return Status::InvalidArgument(NodeName(Role::kWorker, us) + " pushes " + ours.text + ", " +
                                    NodeName(Role::kWorker, them) + " pushes " + theirs.text +
-                                   ": all workers must push the same kind, compressed alike");
+                                   ": all workers must push the same kind, compressed alike, "
+                                   "and have the same optimizer");
+  }
+  if (ours.of == Claim::Kind::kSteps) {
+    return Status::InvalidArgument(NodeName(Role::kWorker, us) + " has " + ours.text + "; " +
+                                   NodeName(Role::kWorker, them) + " has " + theirs.text +
+                                   ": all workers' optimizers must be told the same at each step");
   }
   const Keys our_keys = KeysOf(ours.text), their_keys = KeysOf(theirs.text);
   std::string what = More(us, our_keys, them, their_keys);
@@ -85,7 +91,7 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   if (!why.ok()) return Refuse(&subject, std::move(why), verdicts);
   if (!Silent(subject).empty()) return;
   Agree(&subject, verdicts);
-  if (subject.claim.of == Claim::Kind::kSums) subjects_.erase(it);
+  if (IsForOnce(subject)) subjects_.erase(it);
 }
 
 std::vector<int> Agreement::Silent(const ClaimState& subject) const {
@@ -154,7 +160,7 @@ void Agreement::Departed(int worker, std::vector<Verdict>* verdicts) {
     if (!why.ok()) Refuse(&subject, std::move(why), verdicts);
     const bool agrees = DoesWithout(subject) && Silent(subject).empty();
     if (agrees) Agree(&subject, verdicts);
-    const bool forgets = agrees && subject.claim.of == Claim::Kind::kSums;
+    const bool forgets = agrees && IsForOnce(subject);
     it = forgets ? subjects_.erase(it) : std::next(it);
   }
 }

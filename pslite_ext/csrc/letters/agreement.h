@@ -1,14 +1,16 @@
-// What workers have said that they have: a tensor's type and shape, a model's keys, or how they sum
-// a tensor from now on. All must have the same; nothing is summed before that is known.
+// What workers have said that they have: a tensor's type and shape, a model's keys, how they sum a
+// tensor from now on, or what they have told their optimizers so far. All must have the same;
+// nothing is summed before that is known.
 //
 //   subject:  open --the last worker says the same--> agreed
 //             open or agreed --a worker says something else--> refused
 //             open --a worker that has not spoken leaves--> refused
 //             any --it is of no use any more--> released: who says so still is waited for by nobody
 //
-// Each change of how a tensor is summed is a subject of its own, forgotten once all agree. Workers
-// that have left need not agree to it: the sum itself will miss them. Where the job goes on without
-// those that go, nobody waits for what they have not said.
+// Each change of how a tensor is summed is a subject of its own, forgotten once all agree, and so
+// is each time at which steps are compared. Workers that have left need not agree to it: the sum
+// itself will miss them. Where the job goes on without those that go, nobody waits for what they
+// have not said.
 //
 // Thread-safety: none; one thread owns it. No I/O: claims go in, verdicts come out. Ownership:
 // texts are kept once for each subject. Invariants: every claim gets exactly one verdict, now or
@@ -56,13 +58,14 @@ class Agreement {
     Status refused;
   };
 
+  static bool IsForOnce(const ClaimState& subject) {
+    return subject.claim.of == Claim::Kind::kSums || subject.claim.of == Claim::Kind::kSteps;
+  }
   std::vector<int> Silent(const ClaimState& subject) const;
   static void Agree(ClaimState* subject, std::vector<Verdict>* verdicts);
   static void Refuse(ClaimState* subject, Status why, std::vector<Verdict>* verdicts);
   Status WaitsForDeparted(const ClaimState& subject) const;
-  bool DoesWithout(const ClaimState& subject) const {
-    return elastic_ || subject.claim.of == Claim::Kind::kSums;
-  }
+  bool DoesWithout(const ClaimState& subject) const { return elastic_ || IsForOnce(subject); }
 
   const bool elastic_;
   std::vector<bool> departed_;

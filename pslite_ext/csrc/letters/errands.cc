@@ -14,6 +14,7 @@ std::string WhatIs(const Operation& op) {
   const auto& claim = op.command.claim;
   if (!claim) return "a command";
   if (claim->of == Claim::Kind::kModel) return "the list of the model's parameters";
+  if (claim->of == Claim::Kind::kSteps) return "what optimizers have been told";
   return op.command.about.label;
 }
 
@@ -23,6 +24,8 @@ const char* OwesWhat(const Claim& claim) {
       return "has not said which it has";
     case Claim::Kind::kSums:
       return "has not sent it all";
+    case Claim::Kind::kSteps:
+      return "has not come to that step";
     case Claim::Kind::kTensor:
       break;
   }

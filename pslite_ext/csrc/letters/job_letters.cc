@@ -22,7 +22,7 @@ class JobWalk : public FieldWalk<A, JobWalk<A>> {
     const Claim::Kind& of = its.claim.of;
     return All(its.ticket, its.claim.subject) && Choice(its.claim.of, 0xff) &&
            Must(of == Claim::Kind::kTensor || of == Claim::Kind::kModel ||
-                of == Claim::Kind::kSums) &&
+                of == Claim::Kind::kSums || of == Claim::Kind::kSteps) &&
            All(its.claim.text);
   }
   bool Walk(Its<A, MissingLetter>& its) {

@@ -1,7 +1,6 @@
 // Arguments in, Status out: a Status becomes a number and the calling thread's last error.
 #include "process/c_api.h"
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,11 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/batch_text.h"
-#include "fabric/explanation.h"
-#include "fabric/plan_text.h"
-#include "fabric/planner.h"
-#include "policy/prophet/prophet_blocks.h"
 #include "process/ended_threads.h"
 #include "process/mxnet_engine.h"
 #include "process/node.h"
@@ -256,6 +250,8 @@ int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, flo
       [&](Worker* worker) { return worker->SetCompression(tensor->its.get(), kind, threshold); });
 }
 
+void mercury_tensor_set_use(mercury_tensor* tensor, const char* use) { tensor->its->use = use; }
+
 int mercury_tensor_check(const mercury_tensor* tensor) {
   return Guarded([&] { return OfTensor(*tensor->its, Node::Get().failure()); });
 }
@@ -362,6 +358,13 @@ int mercury_claim_model(uint64_t subject, const char* keys, mercury_ticket** tic
   });
 }
 
+int mercury_claim_steps(uint64_t subject, const char* told, mercury_ticket** ticket) {
+  return WithWorker([&](Worker* worker) {
+    *ticket = Submitted(worker, worker->NewStepsClaim(subject, told));
+    return Status::Ok();
+  });
+}
+
 int mercury_trace_switch(int on, mercury_ticket** ticket) {
   return WithWorker([&](Worker* worker) -> Status {
     mercury::TraceLog* log = mercury::TraceLog::Started();
@@ -394,54 +397,6 @@ void mercury_ticket_free(mercury_ticket* ticket) { delete ticket; }
 
 const char* mercury_prophet_profile(void) {
   return Text([] { return Node::Get().Profile(); }, "");
-}
-
-int mercury_prophet_plan(size_t count, const double* produced, const double* wire, double startup,
-                         double* start) {
-  return Guarded([&] {
-    std::vector<mercury::PlannedGradient> gradients;
-    for (size_t i = 0; i < count; ++i) {
-      if (!(std::isfinite(produced[i]) && wire[i] >= 0 && startup >= 0)) {
-        return Status::InvalidArgument("gradient " + std::to_string(i) +
-                                       " has a time that is not a number, or below 0");
-      }
-      gradients.push_back({produced[i], wire[i]});
-    }
-    const std::vector<double> plan = mercury::PlanIteration(gradients, startup);
-    for (size_t i = 0; i < count; ++i) start[i] = plan[i];
-    return Status::Ok();
-  });
-}
-
-int mercury_fabric_plan(const char* batch, size_t bytes, int search, int in_words,
-                        const char** plan) {
-  thread_local std::string kept;
-  return Guarded([&] {
-    mercury::fabric::Batch read;
-    Status status = mercury::fabric::ReadBatch({batch, bytes}, &read);
-    if (!status.ok()) return status;
-    const mercury::fabric::Plan made = mercury::fabric::PlanBatch(read, {search != 0});
-    kept = in_words != 0 ? mercury::fabric::Explain(read, made)
-                         : mercury::fabric::PlanText(read, made);
-    *plan = kept.c_str();
-    return Status::Ok();
-  });
-}
-
-int mercury_fabric_tree(const char* batch, size_t bytes, const char** tree) {
-  thread_local std::string kept;
-  return Guarded([&] {
-    mercury::fabric::Batch read;
-    Status status = mercury::fabric::ReadBatch({batch, bytes}, &read);
-    if (!status.ok()) return status;
-    if (read.servers.size() != 1) {
-      return Status::InvalidArgument("servers: a tree begins at one server; here are " +
-                                     std::to_string(read.servers.size()));
-    }
-    kept = mercury::fabric::ExplainTree(read);
-    *tree = kept.c_str();
-    return Status::Ok();
-  });
 }
 
 }  // extern "C"

@@ -131,6 +131,8 @@ int mercury_tensor_new(uint64_t key, uint64_t parameter, const char* name, const
 size_t mercury_element_bytes(const char* dtype);
 void mercury_tensor_free(mercury_tensor* tensor);
 int mercury_tensor_set_compression(mercury_tensor* tensor, const char* kind, float threshold);
+/* What later sums are for, such as "SGD", in a line: all workers must say the same. */
+void mercury_tensor_set_use(mercury_tensor* tensor, const char* use);
 
 /* What workers disagree on about it, once that is known. */
 int mercury_tensor_check(const mercury_tensor* tensor);
@@ -176,6 +178,8 @@ int mercury_push_rows(mercury_tensor* tensor, const int64_t* rows, size_t num_ro
                       const char* values, uint32_t row_bytes, mercury_ticket** ticket);
 /* `keys`: a line for each: key, tab, name. Waited for until all workers have said the same. */
 int mercury_claim_model(uint64_t subject, const char* keys, mercury_ticket** ticket);
+/* `told`: what the optimizer has been told so far. `subject`: another one each time. */
+int mercury_claim_steps(uint64_t subject, const char* told, mercury_ticket** ticket);
 /* Records from the next iteration on, or no more, here and on the servers. */
 int mercury_trace_switch(int on, mercury_ticket** ticket);
 int mercury_ticket_wait(mercury_ticket* ticket, int slice_ms);

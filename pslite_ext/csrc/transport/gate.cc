@@ -26,6 +26,7 @@ void KeepRows(Operation* op) {
 Manner Manner::Of(const Operation& op) {
   Manner manner;
   manner.rows = op.kind == Operation::Kind::kRows;
+  manner.use = op.use;
   if (manner.rows || op.codec == nullptr) return manner;
   manner.codec = op.codec;
   if (op.codec->has_parameter) manner.parameter = op.parameter;
@@ -33,11 +34,13 @@ Manner Manner::Of(const Operation& op) {
 }
 
 std::string Text(const Manner& manner) {
-  if (manner.rows) return "row_sparse arrays";
-  if (manner.codec == nullptr) return "whole arrays";
   std::ostringstream text;
-  text << "whole arrays, " << manner.codec->name << " compressed";
-  if (manner.codec->has_parameter) text << " with a threshold of " << manner.parameter;
+  text << (manner.rows ? "row_sparse arrays" : "whole arrays");
+  if (!manner.use.empty()) text << " for " << manner.use;
+  if (manner.codec != nullptr) text << ", " << manner.codec->name << " compressed";
+  if (manner.codec != nullptr && manner.codec->has_parameter) {
+    text << " with a threshold of " << manner.parameter;
+  }
   return text.str();
 }
 

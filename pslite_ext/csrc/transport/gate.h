@@ -28,13 +28,15 @@ struct Manner {
   bool rows = false;             // as sets of rows; or whole
   const Codec* codec = nullptr;  // null: the plain one
   float parameter = 0;
+  std::string use;  // what all make of it: "SGD"; may be empty
 
   static Manner Of(const Operation& op);
   bool operator==(const Manner& other) const {
-    return rows == other.rows && codec == other.codec && parameter == other.parameter;
+    return rows == other.rows && codec == other.codec && parameter == other.parameter &&
+           use == other.use;
   }
 };
-std::string Text(const Manner& manner);  // "row_sparse arrays"
+std::string Text(const Manner& manner);  // "row_sparse arrays for SGD"
 
 class Gate {
  public:

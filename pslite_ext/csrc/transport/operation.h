@@ -76,6 +76,7 @@ struct Operation {
   int32_t priority = 0;
   const Codec* codec = nullptr;  // of src, on its way; null: the plain one
   float parameter = 0.5F;
+  std::string use;  // what the sum is for
   Rows rows;
   Command command;
   // Of src, what may be read: so many elements from the first on. It grows, and the transport is

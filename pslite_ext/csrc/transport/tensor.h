@@ -53,6 +53,7 @@ class Tensor {
 
   const Codec* codec = nullptr;        // of the operations to come; null: the plain one
   float parameter = 0.5F;              // the codec's
+  std::string use;                     // what its sums are for: "SGD"; may be empty
   std::vector<float> residual;         // what the codec has left out so far
   bool noted = false;                  // in the trace
   const Codec* noted_codec = nullptr;  // that, too

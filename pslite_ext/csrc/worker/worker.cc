@@ -54,6 +54,11 @@ Status Worker::NewModelClaim(uint64_t subject, std::string keys,
   return Status::Ok();
 }
 
+std::shared_ptr<Operation> Worker::NewStepsClaim(uint64_t subject, std::string told) {
+  return NewClaim({subject, Claim::Kind::kSteps, std::move(told)},
+                  {Subject::kModel, subject, "the workers' optimizers differ"});
+}
+
 void Worker::Agree(Tensor* tensor, uint64_t parameter) {
   const TensorTraits& traits = tensor->traits;
   if (const auto first = tensors_.Find(parameter); first != nullptr && first->gate != nullptr) {
@@ -136,6 +141,7 @@ std::shared_ptr<Operation> Worker::NewOperation(Operation::Kind kind,
   if (op->tensor == nullptr) return op;  // a command
   op->codec = op->tensor->codec;
   op->parameter = op->tensor->parameter;
+  op->use = op->tensor->use;
   return op;
 }
 

@@ -48,9 +48,10 @@ class Worker {
   // `status` as what it is for a parameter: if another worker has ended because all have not the
   // same, this one hears of that end before it hears why.
   static Status AsSeenBy(const Subject& about, const Status& status);
-  // Says which keys this worker's model has; over when all workers have said the same.
-  // kInvalidArgument if that is too long to say.
+  // Says which keys this worker's model has, or what its optimizer has been told; over when all
+  // workers have said the same. kInvalidArgument if that is too long to say.
   Status NewModelClaim(uint64_t subject, std::string keys, std::shared_ptr<Operation>* claim);
+  std::shared_ptr<Operation> NewStepsClaim(uint64_t subject, std::string told);
   // worker_newcomers.cc: where this worker stands, for one that is let in, while nothing is under
   // way; and of that one: it is in.
   std::string Standing();

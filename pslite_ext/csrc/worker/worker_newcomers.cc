@@ -1,7 +1,8 @@
 // A worker that comes while the job runs is told where the others stand: what they have agreed on,
 // and how many rounds there have been. Until it is let in, it agrees to nothing and sums nothing.
 //
-//   manners NUMBER            lines of: key, manners so far, rows, codec's number + 1, parameter
+//   manners NUMBER            lines of: key, manners so far, rows, codec's number + 1, parameter,
+//                           use, if there is one
 //   rounds                    as the transport has them
 #include <sstream>
 
@@ -27,8 +28,8 @@ std::string Worker::Standing() {
     for (const auto& [key, agreed] : all) {
       const Manner& last = agreed.last;
       lines << key << ' ' << agreed.manners << ' ' << last.rows << ' '
-            << (last.codec != nullptr ? last.codec->number + 1 : 0) << ' ' << last.parameter
-            << '\n';
+            << (last.codec != nullptr ? last.codec->number + 1 : 0) << ' ' << last.parameter << ' '
+            << last.use << '\n';
     }
   }
   return lines.str() + kRounds + transport_->Rounds();
@@ -48,6 +49,7 @@ Status Worker::Enter(const std::string& standing) {
     if (!(words >> key >> its.manners >> its.last.rows >> codec >> its.last.parameter)) {
       return Status::Corrupt("where other workers stand makes no sense");
     }
+    std::getline(words >> std::ws, its.last.use);
     if (codec != 0) its.last.codec = FindCodec(static_cast<uint8_t>(codec - 1));
     agreed[key] = its;
   }

@@ -129,8 +129,32 @@ TEST(how_to_sum_is_asked_anew_each_time) {
   for (const uint64_t ticket : {first, second}) {
     CHECK_EQ(server.Says(ticket),
              std::string("worker 1 pushes row_sparse arrays, worker 0 pushes whole arrays: all "
-                         "workers must push the same kind, compressed alike"));
+                         "workers must push the same kind, compressed alike, and have the same "
+                         "optimizer"));
   }
+}
+
+TEST(steps_are_compared_anew_each_time) {
+  const auto steps = Claim::Kind::kSteps;
+  Server server(2);
+  for (int round = 0; round < 2; ++round) {
+    const auto first = server.Hear(0, 7, "lr = 1 from update 1 on", steps);
+    const auto second = server.Hear(1, 7, "lr = 1 from update 1 on", steps);
+    CHECK_OK(server.answers.at(first));
+    CHECK_OK(server.answers.at(second));
+  }
+  const auto first = server.Hear(0, 8, "lr = 1 from update 1 on", steps);
+  const auto second = server.Hear(1, 8, "lr = 2 from update 1 on", steps);
+  for (const uint64_t ticket : {first, second}) {
+    CHECK_EQ(
+        server.Says(ticket),
+        std::string("worker 0 has lr = 1 from update 1 on; worker 1 has lr = 2 from update 1 on: "
+                    "all workers' optimizers must be told the same at each step"));
+  }
+  const auto alone = server.Hear(0, 9, "lr = 1 from update 1 on", steps);
+  CHECK_FALSE(server.Answered(alone));
+  server.Departed(1);
+  CHECK_OK(server.answers.at(alone));
 }
 
 TEST(of_how_to_sum_who_has_left_says_nothing) {

@@ -10,6 +10,7 @@ const std::vector<JobLetter>& Samples() {
   static const auto* samples = new std::vector<JobLetter>{
       ClaimLetter{1, {~uint64_t{0}, Claim::Kind::kModel, "0\tw\n"}},
       ClaimLetter{~uint64_t{0}, {0, Claim::Kind::kSums, ""}},
+      ClaimLetter{2, {3, Claim::Kind::kSteps, "lr = 1 from update 1 on"}},
       MissingLetter{2, MissingLetter::Kind::kPiece, 7, uint64_t{1} << 60},
       CommandLetter{3, -5, std::string("\0on", 3)},
       AnswerLetter{4, Encode(Status::PeerLost("why")), {0, 3}},

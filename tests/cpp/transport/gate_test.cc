@@ -100,8 +100,15 @@ TEST(a_manner_is_the_kind_of_the_arrays_and_their_compression) {
   const Manner half = Manner::Of(op);
   op.parameter = 0.25F;
   CHECK_FALSE(Manner::Of(op) == half);
+  op.use = "SGD";
+  CHECK_EQ(Text(Manner::Of(op)),
+           std::string("whole arrays for SGD, 2bit compressed with a threshold of 0.25"));
   op.kind = Operation::Kind::kRows;
+  CHECK_EQ(Text(Manner::Of(op)), std::string("row_sparse arrays for SGD"));
+  const Manner used = Manner::Of(op);
+  op.use.clear();
   CHECK_EQ(Text(Manner::Of(op)), std::string("row_sparse arrays"));
+  CHECK_FALSE(Manner::Of(op) == used);
 }
 
 TEST(rows_that_wait_are_kept) {

@@ -144,6 +144,9 @@ TEST(sums_wait_until_all_workers_make_them_in_the_same_manner) {
   CHECK_EQ(said.back().text, std::string("row_sparse arrays"));
   REQUIRE_OK(front.worker.SetCompression(front.tensor.get(), "none", 0.5F));
   CHECK_EQ(sum(Operation::Kind::kSum), 5U);
+  front.tensor->use = "an optimizer";
+  CHECK_EQ(sum(Operation::Kind::kSum), 6U);
+  CHECK_EQ(said.back().text, std::string("whole arrays for an optimizer"));
   for (size_t i = 0; i < said.size(); ++i) {
     for (size_t j = 0; j < i; ++j) CHECK_TRUE(said[i].subject != said[j].subject);
   }
@@ -196,6 +199,11 @@ TEST(a_model_is_claimed_with_its_keys) {
   const Claim claim = front.transport.claims.at(1)->command.claim.value();
   CHECK_TRUE(claim.subject == 7 && claim.of == Claim::Kind::kModel);
   CHECK_EQ(claim.text, std::string("0\tweight\n"));
+  front.worker.Submit(front.worker.NewStepsClaim(8, "lr = 1"));
+  const auto& said = front.transport.claims.at(2)->command;
+  CHECK_TRUE(said.claim->subject == 8 && said.claim->of == Claim::Kind::kSteps);
+  CHECK_EQ(said.claim->text, std::string("lr = 1"));
+  CHECK_EQ(said.about.label, std::string("the workers' optimizers differ"));
 }
 
 TEST(a_model_that_cannot_be_claimed_is_refused) {
@@ -260,6 +268,7 @@ TEST(where_sums_are_to_be_the_same_in_every_run_none_is_asynchronous) {
 TEST(who_comes_while_the_job_runs_takes_over_what_the_others_have_agreed_on) {
   Front other;
   REQUIRE_OK(other.worker.SetCompression(other.tensor.get(), "2bit", 0.25F));
+  other.tensor->use = "an optimizer";
   const auto ask = [](Worker* of, Operation::Kind kind, const std::shared_ptr<Tensor>& its) {
     auto op = of->NewOperation(kind, its, 0);
     op->done = [](const Status& /*status*/) {};
@@ -283,6 +292,7 @@ TEST(who_comes_while_the_job_runs_takes_over_what_the_others_have_agreed_on) {
   CHECK_EQ(transport.taken.size(), 1U);
   REQUIRE_OK(worker.Enter(standing));
   CHECK_EQ(transport.rounds, "1 0 7\n");
+  tensor->use = "an optimizer";
   REQUIRE_OK(worker.SetCompression(tensor.get(), "2bit", 0.25F));
   ask(&worker, Operation::Kind::kSum, tensor);
   CHECK_EQ(transport.taken.size(), 2U);
