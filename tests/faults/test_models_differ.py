@@ -205,8 +205,7 @@ print("went on", flush=True)
 """
 
 
-@both_vans
-@pytest.mark.parametrize("where", [True, False])
+@pytest.mark.parametrize(("van", "where"), [("mercury", True), ("zmq", False)])
 def test_batches_of_other_sizes(van: str, where: bool) -> None:
     with cluster(["-c", BATCH_SIZES.replace("WHERE", str(where))], van=van) as job:
         all_fail(
