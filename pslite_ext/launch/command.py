@@ -248,10 +248,10 @@ def run(arguments: argparse.Namespace) -> int:
                 tasks[0], env={**tasks[0].env, "MERCURY_JOURNAL": str(journal.absolute())}
             )
         watch = JobWatch(log_dir, arguments.grace, least, arguments.replace, journal)
-        code = _run_once(tasks, watch)
+        code, told = _run_once(tasks, watch)
         if journal is not None:
             _remove(journal)
-        if code in (0, WRONG_USE):
+        if told or code in (0, WRONG_USE):
             break
     return code
 
@@ -293,9 +293,11 @@ def _say_how_to_join(job: Mapping[str, str], log_dir: Path) -> None:
     )
 
 
-def _run_once(tasks: Sequence[Task], watch: JobWatch) -> int:
-    """The job, to its end; the exit code that the launcher would have."""
+def _run_once(tasks: Sequence[Task], watch: JobWatch) -> tuple[int, bool]:
+    """The job, to its end: the exit code that the launcher would have, and whether it was told to
+    end meanwhile."""
     stopped = ""
+    told = False
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopped
@@ -303,18 +305,26 @@ def _run_once(tasks: Sequence[Task], watch: JobWatch) -> int:
         watch.hush()
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    def note(_number: int, _frame: FrameType | None) -> None:
+        nonlocal told
+        told = True  # we are ending already
+
+    numbers: list[signal.Signals] = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         signal.signal(number, stop)
     try:
         watch.start(tasks)
-        return watch.wait()
+        code = watch.wait()
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # we are ending already
+        for number in numbers:
+            signal.signal(number, note)
         watch.end_all()
         if stopped:
             watch.say_ended(stopped)
         watch.close()
+    return code, told
 
 
 def main(argv: Sequence[str] | None = None) -> int:

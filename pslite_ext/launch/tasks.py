@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pslite_ext.launch.scheduler_words import GREETING
@@ -16,7 +16,9 @@ from pslite_ext.quantity import bytes_per_second
 SLOTS_MOST = 4096
 UNIT_POLICIES = ("wfbp", "p3", "bytescheduler")  # with these, each worker sends for itself
 # What a remote shell is given of our environment, beside --env.
-PASSED = re.compile(r"^(MERCURY_|MXNET_|OMP_NUM_THREADS$|PYTHONPATH$|LD_LIBRARY_PATH$)")
+PASSED = re.compile(
+    r"^(MERCURY_|MXNET_|(OMP_NUM_THREADS|PYTHONPATH|PYTHONUNBUFFERED|LD_LIBRARY_PATH)$)"
+)
 
 # A name or an IPv4 address, an IPv6 address, or one in brackets, after which there may be a port.
 PLACE = re.compile(
@@ -96,7 +98,7 @@ def lines_of(path: Path, name: str) -> list[str]:
 
 def read_hosts(path: Path) -> list[Host]:
     """One host a line: `name` or `name:port`; `link=10Gbps`, its link's speed; `slots=4`, how many
-    workers it takes.
+    workers it takes; one that comes again takes more.
 
     A user may come before it, `user@name`. An IPv6 address with a port is `[fd00::1]:22`. What else
     follows a blank is ignored.
@@ -112,10 +114,21 @@ def read_hosts(path: Path) -> list[Host]:
             raise LaunchError(f"hostfile {path}:{number}: {error}") from None
     if not hosts:
         raise LaunchError(f"hostfile {path} names no host")
+    hosts = _merged(hosts)
     unknown = [host.name for host in hosts if host.speed is None]
     if 0 < len(unknown) < len(hosts):
         raise LaunchError(f"hostfile {path}: {unknown[0]} has no link=SPEED, others have")
     return hosts
+
+
+def _merged(hosts: Sequence[Host]) -> list[Host]:
+    """One that is named several times takes as many workers."""
+    found: dict[tuple[str, int], Host] = {}
+    for host in hosts:
+        before = found.get((host.name, host.port))
+        slots = (before.slots or 1) + (host.slots or 1) if before else host.slots
+        found[host.name, host.port] = replace(before or host, slots=slots)
+    return list(found.values())
 
 
 def _host(words: Sequence[str]) -> Host:

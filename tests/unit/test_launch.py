@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pslite_ext.errors import Failure, PeerLostError
-from pslite_ext.launch import display, scheduler_words
+from pslite_ext.launch import command, display, scheduler_words
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.launch.tasks import Task
 from pslite_ext.launch.watch import JobWatch
@@ -109,6 +110,29 @@ def test_a_job_that_fails_is_started_again(tmp_path: Path) -> None:
     assert returned == 0
     assert "again" not in err
     assert len(list((tmp_path / "starts").iterdir())) == 3  # each on a port of its own
+
+
+def test_who_is_told_to_end_as_a_job_fails_does_not_start_it_again() -> None:
+    class Watch:
+        def start(self, _tasks: object) -> None:
+            pass
+
+        def wait(self) -> int:
+            return 7
+
+        def end_all(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def close(self) -> None:
+            pass
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        assert command._run_once([], cast(JobWatch, Watch())) == (7, True)
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
 
 
 def test_each_start_has_traces_of_its_own(tmp_path: Path) -> None:
@@ -315,6 +339,20 @@ def test_servers_that_their_replica_has_followed_do_not_keep_the_job_going(tmp_p
     ended, _, err = came_to(tmp_path, *words, *python(code))
     assert ended in (3, 4), err  # whichever was heard of first, the other one keeps nothing going
     assert f"failed first: it ended with exit code {ended}" in err
+
+
+def test_a_terminal_that_closes_is_nothing_under_nohup(tmp_path: Path) -> None:
+    code = "print('up')\nimport time\ntime.sleep(0.5)\n"
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        job = launch(tmp_path, "-n", "1", *python(code))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert job.stdout is not None
+    assert "up" in job.stdout.readline()
+    job.send_signal(signal.SIGHUP)
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 0, err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

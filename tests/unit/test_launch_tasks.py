@@ -24,6 +24,8 @@ def test_hostfile(tmp_path: Path) -> None:
     assert [host.address for host in hosts] == ["alpha", "fd00::5", "fe80::1%eth0", "::1"]
     file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
     assert read_hosts(file) == [Host("alpha", 22, 1.25e9, 4), Host("beta", 2222, 312.5e6)]
+    file.write_text("alpha\nbeta slots=2\nalpha\nbeta slots=3\nbeta:2222\n")  # as MPI has it
+    assert read_hosts(file) == [Host("alpha", slots=2), Host("beta", slots=5), Host("beta", 2222)]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,7 @@ def test_remote_secrets_go_to_standard_input() -> None:
         script = task.stdin.decode()
         assert """export MERCURY_JOB_TOKEN='it'"'"'s secret'""" in script
         assert "cd '/data dir'" in script
+        assert "export PYTHONUNBUFFERED=1\n" in script  # or a killed one's last lines are lost
         assert "cmd 'a b'" in script
         assert "HOME" not in script
 
