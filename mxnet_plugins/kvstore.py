@@ -18,9 +18,9 @@ from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
 from mxnet_plugins.keys import Key, announced, checked, label, pairs, single, wire_key
-from mxnet_plugins.step_options import StepOptions
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
+from pslite_ext.job.step_options import StepOptions
 from pslite_ext.job.steps import STEPS
 from pslite_ext.job.wire import codec_for
 from pslite_ext.wire_words import AUTO, PLAIN
@@ -135,7 +135,7 @@ class MercuryKVStore(BaseStore):
     def begin_step(self, optimizer: Any) -> None:
         """Where all workers' optimizers must be told the same."""
         if not self._asynchronous:
-            self.step_options.step(optimizer)
+            self.step_options.step(optimizers.told(optimizer), optimizer.num_update + 1)
 
     def _claim_step(self, step: int, told: str) -> None:
         subject = wire_key(self._id, step, "step")

@@ -10,10 +10,12 @@ import mxnet as mx
 import numpy as np
 
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.step_options import options_of
 
 # They write a weight that they compute from their own states alone.
 _FROM_STATES = (mx.optimizer.FTML, mx.optimizer.Ftrl)
+# Of their attributes, what is compared, but for these, which do not change what they do.
+_COUNTS = ("num_update", "begin_num_update", "aggregate_num")
+_PLAIN = (bool, int, float, str)
 
 
 def check(updater: Any, *, asynchronous: bool, workers: int) -> None:
@@ -32,6 +34,37 @@ def check(updater: Any, *, asynchronous: bool, workers: int) -> None:
         )
 
 
+def told(optimizer: Any) -> dict[str, str]:
+    """What it is, and all that it is told, in words."""
+    return {"optimizer": type(optimizer).__name__, **_options(optimizer)}
+
+
+def _options(optimizer: Any) -> dict[str, str]:
+    """All that is a plain value and is set, and its schedule's."""
+    said = _plain(optimizer, "")
+    scheduler = getattr(optimizer, "lr_scheduler", None)
+    if scheduler is not None:
+        said.pop("lr", None)  # of no use beside a schedule
+        said |= {"schedule": type(scheduler).__name__, **_plain(scheduler, "schedule's ")}
+    return said
+
+
+def _plain(its: Any, whose: str) -> dict[str, str]:
+    return {
+        whose + name: _text(value)
+        for name, value in vars(its).items()
+        if isinstance(value, _PLAIN)
+        and value is not False
+        and name not in _COUNTS
+        and not name.startswith("_")
+    }
+
+
+def _text(value: Any) -> str:
+    """Processors of different kinds may differ in a number's last digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def use(updater: Any, *, with_options: bool) -> str:
     """What a store's sums are for, which must be the same on all workers."""
     if updater is None:
@@ -39,7 +72,7 @@ def use(updater: Any, *, with_options: bool) -> str:
     optimizer = getattr(updater, "optimizer", None)
     if optimizer is None:
         return "an updater of the script's"
-    options = options_of(optimizer) if with_options else {}
+    options = _options(optimizer) if with_options else {}
     words = ", ".join(f"{name} = {value}" for name, value in options.items())
     return type(optimizer).__name__ + (f" ({words})" if words else "")
 

@@ -100,6 +100,7 @@ cdef class Fabric:
     cdef mercury_fabric* _fabric
     cdef size_t _elements
     cdef object _calls
+    cdef bint _asked  # and its answer has not been taken
 
     def __cinit__(self, options, model, size_t elements):
         cdef mercury_fabric_options its
@@ -177,6 +178,7 @@ cdef class Fabric:
         cdef int code
         self._check(part)
         self._check(out)
+        self._end(out)
         with nogil:
             code = mercury_fabric_reduce(self._fabric, &part[0])
         ok(code)
@@ -184,16 +186,25 @@ cdef class Fabric:
 
     def get(self, float[::1] out):
         self._check(out)
+        self._end(out)
         ok(mercury_fabric_ask(self._fabric))
         return self._take(out)
+
+    def _end(self, float[::1] out):
+        """The answer to a call that was interrupted is nobody's."""
+        if self._asked:
+            self._take(out)
 
     def _take(self, float[::1] out):
         cdef int64_t version = 0
         cdef int code = MERCURY_NOT_YET
+        self._asked = True
         while code == MERCURY_NOT_YET:
             with nogil:
                 code = mercury_fabric_take(self._fabric, SLICE_MS, &out[0], &version)
-            check_signals()
+            if code == MERCURY_NOT_YET:
+                check_signals()
+        self._asked = False
         ok(code)
         return version
 

@@ -33,6 +33,9 @@ class Parameters:
     def shape(self, key: Key) -> tuple[int, ...]:
         return self._places[key][1]
 
+    def shapes(self) -> Iterable[tuple[Key, tuple[int, ...]]]:
+        return ((key, shape) for key, (_, shape) in self._places.items())
+
     def part(self, whole: Any, key: Key) -> Any:
         """A view of that key's elements, in its shape."""
         where, shape = self._places[key]

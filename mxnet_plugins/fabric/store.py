@@ -29,9 +29,11 @@ from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
 from mxnet_plugins.keys import Key, announced, check_rows, pairs, single
 from pslite_ext import fabric
 from pslite_ext.errors import PsliteError
+from pslite_ext.fabric import alike
 from pslite_ext.fabric.options import node_of
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit, uncaught
+from pslite_ext.job.step_options import StepOptions, is_seldom_compared
 from pslite_ext.job.steps import STEPS
 
 Arrays = list[tuple[Key, list[NDArray]]]
@@ -65,6 +67,7 @@ class FabricKVStore(BaseStore):
         self._step = StepKeys([])
         self._gradients: dict[Key, NDArray] = {}
         self._waiting: Arrays = []
+        self._options = StepOptions(lambda _, told: self._agree([told]), is_seldom_compared)
 
     # --- what it is -------------------------------------------------------------------------------
 
@@ -232,9 +235,37 @@ class FabricKVStore(BaseStore):
         figures.serve(self._settings.values)
         self._model = worker.get()
         self._worker = worker
+        self._agree(self._said())
         self._first = []
         self._step = StepKeys(self._trained or self._parameters.keys())
         self._answer()
+
+    def _said(self) -> list[str]:
+        """What workers must have alike: all of it where they all make the same steps."""
+        whole = isinstance(self._steps, Synchronous)
+        trained = self._trained if whole else set()
+        updater = None if self._optimizer is None else self._optimizer.updater
+        return [
+            f"as its optimizer {optimizers.use(updater, with_options=whole) or 'none'}",
+            *(
+                f"key {key!r} of shape {shape}{', which learns' if key in trained else ''}"
+                for key, shape in self._parameters.shapes()
+            ),
+        ]
+
+    def _agree(self, lines: list[str]) -> None:
+        assert self._worker is not None
+        if self.num_workers == 1:
+            return
+        try:
+            alike.agree(self._worker, lines)
+        except PsliteError as error:
+            raise errors.as_mxnet(error) from None
+
+    def begin_step(self, optimizer: Any) -> None:
+        if isinstance(self._steps, Synchronous) and self._worker is not None:
+            self._finish_step()
+            self._options.step(optimizers.told(optimizer), optimizer.num_update + 1)
 
     def _answer(self) -> None:
         waiting, self._waiting = self._waiting, []

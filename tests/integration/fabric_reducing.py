@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,6 +31,36 @@ def get_from_threads(worker: fabric.Worker) -> None:
     with ThreadPoolExecutor(4) as pool:
         models = list(pool.map(lambda _: worker.get(), range(12)))
     assert all((model == models[0]).all() for model in models)
+
+
+class BrokenOff(Exception):
+    pass
+
+
+def break_off(worker: fabric.Worker, part: Any) -> None:
+    """Worker 0 does not wait for the sum. What it gets next is the model all the same."""
+    broken_off = FOLDER / "broken off"
+    if RANK:
+        while not broken_off.exists():
+            time.sleep(0.005)
+        worker.all_reduce(part)
+        return
+
+    def stop(*_: Any) -> None:
+        raise BrokenOff
+
+    signal.signal(signal.SIGUSR1, stop)
+    pushed = worker.stats()["pushed"]
+
+    def stop_when_it_waits() -> None:
+        while worker.stats()["pushed"] == pushed:
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    threading.Thread(target=stop_when_it_waits).start()
+    with pytest.raises(BrokenOff):
+        worker.all_reduce(part)
+    broken_off.touch()
 
 
 def fork_a_child(worker: fabric.Worker, part: Any) -> None:
@@ -58,6 +91,7 @@ def work(model: Any) -> None:
         worker.push(np.full(SIZE, 0.5, np.float32))
     worker.settle()
     worker.all_reduce(parts[0])  # all have settled
+    break_off(worker, parts[0])
     get_from_threads(worker)
     fork_a_child(worker, parts[0])
     model = worker.get()

@@ -56,8 +56,9 @@ def test_synchronous_workers_train_as_one_would_on_all_data(tmp_path: Path, way:
     for worker in workers:
         assert worker["weights"] == workers[0]["weights"]
         fates = worker["stats"]["fabric"]
-        assert fates["pushed"] == 8
-        assert fates["committed"] in (7, 8)  # the sum may be here before the report
+        assert fates["pushed"] > 8  # workers have also compared what they train
+        # The sum may be here before the report.
+        assert fates["committed"] in (fates["pushed"] - 1, fates["pushed"])
         for ours, alone in zip(worker["weights"], worker["alone"]):
             np.testing.assert_allclose(ours, alone, rtol=2e-4, atol=2e-5)
 
@@ -67,7 +68,7 @@ def test_all_begin_with_the_first_worker_s_values_and_learn(tmp_path: Path, way:
     steps = 300 if way == "module" else 40
     for worker in train(tmp_path, 3, way, steps):
         fates = worker["stats"]["fabric"]
-        assert fates["pushed"] == steps == sum(fates.values()) - steps
+        assert steps < fates["pushed"] == sum(fates.values()) - fates["pushed"]
         if way == "module":
             found = np.concatenate([np.ravel(w) for w in worker["weights"]])
             np.testing.assert_allclose(sorted(found), [-3.4, 0, 1.5, 2.0], atol=0.2)
@@ -77,7 +78,7 @@ def test_a_loop_of_one_s_own(tmp_path: Path) -> None:
     """Each push of all keys is an update; a key that is never pushed stays as it was."""
     for worker in train(tmp_path, 2, "hand", 10, "sgd", 0.5):
         first, second, untouched = (np.array(w) for w in worker["weights"])
-        assert worker["stats"]["fabric"]["pushed"] in (10, 11)
+        assert worker["stats"]["fabric"]["pushed"] > 10
         assert (first < 0).all()
         assert (second < 1).all()
         np.testing.assert_array_equal(untouched, np.full((2, 2), 2.0))

@@ -65,6 +65,17 @@ def test_a_worker_with_another_model_hears_of_it() -> None:
         assert job.workers[1].code == 1
 
 
+def test_a_worker_whose_optimizer_is_told_something_else_hears_of_it() -> None:
+    env = {"MERCURY_FABRIC_MODE": "sync"}
+    with fabric_job("torch_fabric_wrong_use.py", "led_otherwise", workers=2, env=env) as job:
+        job.wait()
+        told = "worker 1 does not train what worker 0 does: it has lr = 0.1, "
+        assert told in job.workers[1].output, job.report()
+        for text in ("lr = 0.05 from update 3 on; lr = 0.1 from update 4 on (", "worker 0 has lr"):
+            assert text in job.workers[1].output, job.report()
+        assert job.workers[1].code == 1
+
+
 @pytest.mark.parametrize(
     ("env", "says"),
     [

@@ -103,10 +103,20 @@ def different() -> None:
     mercury.fabric(its, SGD(its.parameters(), lr=0.1), "async")
 
 
+def led_otherwise() -> None:
+    """One worker's learning rate is halved after the second step."""
+    rank = int(os.environ["DMLC_TASK_ID"])
+    its, optimizer = mercury.fabric(its := model(), SGD(its.parameters(), lr=0.1), "sync")
+    for done in range(4):
+        optimizer.param_groups[0]["lr"] = 0.05 if rank == 1 and done == 2 else 0.1
+        step(its, optimizer)
+
+
 def untold() -> None:
     """The script alone knows how far ahead a worker may be."""
     mercury.fabric(its := model(), SGD(its.parameters()), "stale:2")
 
 
 if __name__ == "__main__":
-    {"alone": alone, "different": different, "untold": untold}[sys.argv[1]]()
+    ways = (alone, different, led_otherwise, untold)
+    {way.__name__: way for way in ways}[sys.argv[1]]()

@@ -13,7 +13,7 @@ from mxnet_plugins.fabric import store
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, StepKeys
 from pslite_ext import fabric
-from pslite_ext.fabric import Rule
+from pslite_ext.fabric import Rule, alike
 from pslite_ext.job import figures
 
 
@@ -57,6 +57,8 @@ def test_a_key_that_comes_again_says_what_a_step_has() -> None:
 class Doubled:
     """The job's worker, in a job of two that have the same."""
 
+    said: list[list[str]]
+
     def get(self) -> Any:
         return np.zeros(4, np.float32)
 
@@ -79,6 +81,8 @@ def of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "at_exit", lambda call: None)
     monkeypatch.setattr(figures, "serve", lambda values: None)
     monkeypatch.setattr(fabric, "register_as_worker", lambda first, rule: Doubled())
+    Doubled.said = []
+    monkeypatch.setattr(alike, "agree", lambda worker, lines: worker.said.append(lines))
 
 
 def with_two_keys(name: str) -> Any:
@@ -110,6 +114,39 @@ def test_a_key_that_steps_are_without() -> None:
         assert a.asnumpy().tolist() == ([1, 1] if step == 0 else [-2 * (step + 1)] * 2)
     with pytest.raises(mx.MXNetError, match="tensor 'b' is not one of those that each step"):
         made.push("b", a)
+
+
+@pytest.mark.usefixtures("of_two")
+@pytest.mark.parametrize("name", ["dist_sync", "dist_async"])
+def test_workers_say_what_they_must_have_alike(name: str) -> None:
+    made = store.FabricKVStore(name, synchronous="_async" not in name)
+    learns = mx.nd.zeros((2,))
+    learns.attach_grad()
+    made.init(["a", "b"], [learns, mx.nd.zeros((1, 2))])
+    made.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    made._join()
+    ((optimizer, *keys),) = Doubled.said
+    whole = name == "dist_sync"  # else each may learn in its own way
+    assert optimizer.startswith("as its optimizer SGD")
+    assert ("lr = 0.5" in optimizer) == whole
+    assert keys == [f"key 'a' of shape (2,){', which learns' * whole}", "key 'b' of shape (1, 2)"]
+
+
+@pytest.mark.usefixtures("of_two")
+def test_what_trainers_are_told_is_compared_now_and_then() -> None:
+    made = with_two_keys("dist_sync")
+    optimizer = mx.optimizer.SGD(learning_rate=1.0)
+    made.set_optimizer(optimizer)
+    a = mx.nd.ones((2,))
+    for step in range(1, 6):
+        optimizer.rescale_grad = 1 / step
+        made.begin_step(optimizer)
+        made.pushpull(["a", "b"], [a, a.copy()])
+    told = [line for (line,) in Doubled.said[1:]]
+    # Of the first step, a Trainer has no store yet.
+    assert len(told) == 3
+    assert "rescale_grad = 0.5, " in told[0]
+    assert "rescale_grad = 0.2 from update 5 on (" in told[2]
 
 
 @pytest.mark.usefixtures("of_two")

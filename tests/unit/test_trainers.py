@@ -1,5 +1,5 @@
 """A Trainer's scale follows `step` with a store of ours, and with no other distributed one. All
-workers' must be the same: what theirs are told is compared."""
+workers' must be the same: what their optimizers are told is compared."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import mxnet as mx
 import pytest
 
-from mxnet_plugins import trainers
+from mxnet_plugins import optimizers, trainers
 from mxnet_plugins.base_store import BaseStore
-from mxnet_plugins.step_options import CHANGES, SPACING, StepOptions, is_compared
+from pslite_ext.job.step_options import CHANGES, SPACING, StepOptions, is_compared
 
 
 def trainer(store: Any) -> Any:
@@ -54,7 +54,7 @@ class Worker:
     def steps(self, count: int, **told: Any) -> None:
         vars(self.optimizer).update(told)
         for _ in range(count):
-            self.options.step(self.optimizer)
+            self.options.step(optimizers.told(self.optimizer), self.optimizer.num_update + 1)
             self.optimizer.num_update += 1
 
 

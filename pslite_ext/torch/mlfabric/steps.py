@@ -8,7 +8,7 @@ worker's optimizer does the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import filterfalse
 from typing import Any
@@ -17,8 +17,10 @@ import numpy as np
 import torch
 
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.fabric import Rule, Worker
+from pslite_ext.fabric import Rule, Worker, alike
+from pslite_ext.job.step_options import StepOptions, is_seldom_compared
 from pslite_ext.job.steps import STEPS
+from pslite_ext.torch.agreement import options_of
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.entries import refuse_sparse
 from pslite_ext.torch.mlfabric.momentum import left_to_the_server, rule_of
@@ -103,10 +105,12 @@ class ModelPushes(FabricTraining):
     def exchange(self) -> None:
         """What has changed since the model was got is the update."""
         assert self._worker is not None
-        update = self._vector.values() - self._got
+        values = self._vector.values()
+        update = values - self._got
         if self.share != 1.0:
             update *= np.float32(self.share)
         self._worker.push(update)
+        self._got = values  # whatever becomes of getting: no change is pushed twice
         self._get()
 
     def meet(self) -> None:
@@ -140,6 +144,16 @@ class PushedSteps(ModelPushes):
         return result
 
 
+def _by_name(groups: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """All groups' options, in words."""
+    told = {}
+    for index in range(len(groups)):
+        for line in options_of(groups, index):
+            name, _, value = line.partition(" = ")
+            told[f"group {index}'s {name}" if len(groups) > 1 else name] = value
+    return told
+
+
 class SummedGradients(FabricTraining):
     """Synchronous. Behind the gradients' sums, one number for each says how many workers have it.
 
@@ -153,6 +167,8 @@ class SummedGradients(FabricTraining):
         self._backward = -1  # autograd's number of the one that is under way
         self._keeps = False
         self._complete = False  # since the last step, all gradients are averages
+        self._steps = 0
+        self._options = StepOptions(self._compare, is_seldom_compared)
         for parameter in self._names:
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(self._appeared)
@@ -189,6 +205,15 @@ class SummedGradients(FabricTraining):
                     parameter.grad = torch.empty_like(parameter, requires_grad=False)
                 parameter.grad.detach().copy_(mean)
         self._complete = True
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        self._steps += 1
+        self._options.step(_by_name(self._optimizer.param_groups), self._steps)
+        return super().step(*args, **kwargs)
+
+    def _compare(self, _step: int, told: str) -> None:
+        assert self._worker is not None
+        alike.agree(self._worker, [told])
 
     def _check(self) -> None:
         if not self._complete:  # all was accumulated alone, or set by hand

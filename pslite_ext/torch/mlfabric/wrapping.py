@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.fabric import current_worker, register_as_worker
+from pslite_ext.fabric import alike, current_worker, register_as_worker
 from pslite_ext.fabric.options import mode_for, staleness
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit
@@ -60,7 +60,7 @@ def fabric(
         *([] if local is None else [str(local)]),
         *(f"'{described(name, its, 'none')}'" for its, name in (trained | others).items()),
     ]
-    first_values.agree(worker, said + (settings_of(trained, optimizer) if synchronous else []))
+    alike.agree(worker, said + (settings_of(trained, optimizer) if synchronous else []))
     first_values.take(worker, list(others))
     training.begin(worker)
     step_by(optimizer, training, in_parts=False)

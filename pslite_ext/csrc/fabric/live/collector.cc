@@ -14,7 +14,9 @@ namespace {
 constexpr double kPatience = 3;  // what takes so many times as long as planned
 constexpr double kGrace_s = 1;   // and this, is given up
 constexpr int kAttemptsMost = 3;
+constexpr double kMorePatient = 4;   // so many times, with each further attempt: links may be slow
 constexpr size_t kPendingMost = 32;  // for each worker: so many updates it keeps for the replica
+constexpr size_t kLogMost = 1 << 14;  // of all of them: what is told to the replica is one letter
 constexpr double kRounding = 1e-9;
 
 }  // namespace
@@ -72,8 +74,11 @@ void Collector::CatchUp(Orders* orders) {
   const bool gap = std::any_of(log.begin(), log.end(), [this](const auto& committed) {
     return !Alive(committed.second.id.worker);
   });
-  if (!hosts_.replica || (!gap && log.size() <= kPendingMost * hosts_.workers.size())) return;
-  SendModel(orders);
+  const size_t most = std::min(kPendingMost * hosts_.workers.size(), kLogMost);
+  // What was given up may have been on its way to the replica, too.
+  const double bound = ledger_.BoundAfter({}, options_.momentum);
+  const bool behind = bound > options_.divergence_bound + kRounding;
+  if (hosts_.replica && (gap || behind || log.size() > most)) SendModel(orders);
 }
 
 void Collector::SendModel(Orders* orders) {
@@ -192,8 +197,12 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
       ledger_.Sent({hop.places, hop.gathered ? hop.from : kReplicaNode});
     }
   }
+  int attempts = 0;
+  for (const Placed& placed : draft.order) attempts = std::max(attempts, tasks_[placed.id].attempts);
+  const double patience = std::pow(kMorePatient, attempts - 1);
   const bool round = draft.order.front().round != 0;
-  overdue_s_ = round ? kNever : now_s + kPatience * (draft.end_s - now_s) + kGrace_s;
+  const double planned_s = kPatience * (draft.end_s - now_s) + kGrace_s;
+  overdue_s_ = round ? kNever : now_s + patience * planned_s;
   Tell(draft.hops, orders);
 }
 
