@@ -4,43 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from pslite_ext.errors import Failure, PeerLostError
-from pslite_ext.launch import command, display, scheduler_words
+from pslite_ext.launch import display, scheduler_words
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.launch.tasks import Task
 from pslite_ext.launch.watch import JobWatch
-from tests.cluster import ROOT, clean_environment, wait_gone
-
-LIMIT_S = 60
-
-
-def launch(folder: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tracer", "launch", "--log-dir", str(folder / "logs"), *arguments],
-        cwd=ROOT,
-        env=clean_environment(**env),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def came_to(folder: Path, *arguments: str, **env: str) -> tuple[int, str, str]:
-    """Exit code, output and errors."""
-    job = launch(folder, *arguments, **env)
-    out, err = job.communicate(timeout=LIMIT_S)
-    return job.returncode, out, err
-
-
-def python(code: str) -> list[str]:
-    return ["--", sys.executable, "-c", "import os, sys, time, signal, subprocess\n" + code]
+from tests.launching import LIMIT_S, came_to, launch, python
 
 
 def blames(culprit: tuple[str, int] | None) -> str:
@@ -110,29 +84,6 @@ def test_a_job_that_fails_is_started_again(tmp_path: Path) -> None:
     assert returned == 0
     assert "again" not in err
     assert len(list((tmp_path / "starts").iterdir())) == 3  # each on a port of its own
-
-
-def test_who_is_told_to_end_as_a_job_fails_does_not_start_it_again() -> None:
-    class Watch:
-        def start(self, _tasks: object) -> None:
-            pass
-
-        def wait(self) -> int:
-            return 7
-
-        def end_all(self) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-        def close(self) -> None:
-            pass
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.getsignal(number) for number in numbers]
-    try:
-        assert command._run_once([], cast(JobWatch, Watch())) == (7, True)
-    finally:
-        for number, handler in zip(numbers, before):
-            signal.signal(number, handler)
 
 
 def test_each_start_has_traces_of_its_own(tmp_path: Path) -> None:
@@ -339,57 +290,6 @@ def test_servers_that_their_replica_has_followed_do_not_keep_the_job_going(tmp_p
     ended, _, err = came_to(tmp_path, *words, *python(code))
     assert ended in (3, 4), err  # whichever was heard of first, the other one keeps nothing going
     assert f"failed first: it ended with exit code {ended}" in err
-
-
-def test_a_terminal_that_closes_is_nothing_under_nohup(tmp_path: Path) -> None:
-    code = "print('up')\nimport time\ntime.sleep(0.5)\n"
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        job = launch(tmp_path, "-n", "1", *python(code))
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert job.stdout is not None
-    assert "up" in job.stdout.readline()
-    job.send_signal(signal.SIGHUP)
-    _, err = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 0, err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_nothing_is_left(tmp_path: Path, number: int) -> None:
-    marker = f"marker{os.getpid()}{int(number)}"
-    code = (
-        "signal.signal(signal.SIGTERM, lambda *_: print('ending', flush=True))\n"
-        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', '{marker}'])\n"
-        "print('up')\nwhile True: time.sleep(600)\n"
-    )
-    job = launch(tmp_path, "-n", "1", *python(code), marker)
-    assert job.stdout is not None
-    for _ in range(3):
-        assert "up" in job.stdout.readline()
-    job.send_signal(number)
-    out, err = job.communicate(timeout=LIMIT_S)
-    assert job.returncode == 128 + number
-    why = "interrupted" if number == signal.SIGINT else "stopped by signal 15"
-    logs = tmp_path / "logs"
-    assert err == f"mercury launch: {why}; everything has ended; all logs are in {logs}\n"
-    assert out == "", "what processes say while they are ended is in their logs"
-    assert "ending" in (logs / "worker_0.log").read_text()
-    wait_gone(marker)
-
-
-def test_killed_nothing_is_left(tmp_path: Path) -> None:
-    """Even SIGKILL, and even of what a script has started that did not become it."""
-    marker = f"orphan{os.getpid()}"
-    code = "import time; print('up', flush=True); time.sleep(600)"
-    script = f'{sys.executable} -c "{code}" {marker}; true'
-    job = launch(tmp_path, "-n", "1", "--", "bash", "-c", script)
-    assert job.stdout is not None
-    for _ in range(3):
-        assert "up" in job.stdout.readline()
-    job.kill()
-    job.communicate()
-    wait_gone(marker)
 
 
 def test_options_of_the_command_stay_where_they_are(tmp_path: Path) -> None:
