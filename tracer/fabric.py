@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -137,9 +138,16 @@ def read(path: str | Path) -> History:
 
 
 class _HistoryReader:
+    """Goes through a record, of which lines may be missing: what they told of is not known."""
+
     def begin(self, history: History) -> None:
         self._history = history
-        self._began_s = float(history.job["t"])
+        job = history.job
+        self._began_s = float(job["t"])
+        numbers = [job["workers"], job["delay_bound"], job.get("servers", 1)]
+        numbers += [job.get(name, 0) for name in ("momentum", "divergence_bound")]
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError
         self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
         self._norms: dict[Update, float] = {}
         self._way_s: dict[Update, float] = {}  # from push to request
@@ -179,8 +187,9 @@ class _HistoryReader:
             if update not in self._planned:
                 self._planned.add(update)
                 self._first[update] = float(event["t"])
-                waited = float(event["t"]) - self._asked[update][0]
-                self._history.planned_after_s.append(waited)
+                if update in self._asked:
+                    waited = float(event["t"]) - self._asked[update][0]
+                    self._history.planned_after_s.append(waited)
 
     def _sent_out(self, event: dict[str, Any]) -> None:
         at_s = float(event["t"])
@@ -205,14 +214,16 @@ class _HistoryReader:
 
     def _commit(self, event: dict[str, Any]) -> None:
         places = set(map(int, event["places"]))
-        for place in places:
-            asked_s, _ = self._asked[self._at[place]]
+        asked = {p: self._asked[self._at[p]] for p in places if self._at.get(p) in self._asked}
+        for asked_s, _ in asked.values():
             self._history.applied_after_s.append(float(event["t"]) - asked_s)
         places -= self._reduced
         version = int(event["version"])
         together = bool(places & self._in_rounds)
         for number, place in enumerate(sorted(places), 1):
-            _, computed_from = self._asked[self._at[place]]
+            if place not in asked:
+                continue
+            _, computed_from = asked[place]
             delay = version - (0 if together else len(places) - number) - computed_from
             self._history.delays[delay] += 1
             self._history.applied.append((self._since(event["t"]), delay))
@@ -233,7 +244,8 @@ class _HistoryReader:
         self._lack(event)
 
     def _lack(self, event: dict[str, Any]) -> None:
-        norm = sum(self._norms[self._at[place]] for place in self._lacking)
+        lacking = [self._at[place] for place in self._lacking if place in self._at]
+        norm = sum(self._norms.get(update, 0) for update in lacking)
         lack = Lack(self._since(event["t"]), len(self._lacking), norm)
         self._history.lacks.append(lack)
 

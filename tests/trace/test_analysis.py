@@ -31,7 +31,7 @@ from tracer.analysis import (
 from tracer.clocks import aligned
 from tracer.format.record import COLUMNS, Note, Records
 from tracer.report.figures import spread
-from tracer.round_trip import W_PUSH_SEND, RoundTrips, round_trips
+from tracer.round_trip import MISSING, S_PUSH_RECV, W_PUSH_SEND, RoundTrips, round_trips
 from tracer.run import assemble, read_run
 from tracer.synthetic import Plan, PlannedTensor
 from tracer.table import Table
@@ -99,6 +99,18 @@ def test_synchronisation_is_the_planted_skew() -> None:
     last = stragglers.per_worker(stragglers.last_ones(table), 3)
     assert list(last["times_last"]) == [0, 0, 3 * 8]
     assert all_equal(np.asarray(last["mean_cost_us"][2:]), 900 - 250)
+
+
+def test_an_update_is_known_where_all_who_push_to_a_server_have() -> None:
+    """Of the workers of a host, only one pushes to other hosts' servers."""
+    table = table_of(replace(PLAN, jitter_us=0))
+    beside = table.take(table.worker != 1)
+    found = overheads.update(beside).overall
+    assert all_equal(found["us"], PLAN.update_us)
+    assert len(found) == PLAN.iterations * len(PLAN.tensors)
+    lost = np.flatnonzero((beside.worker == 2) & (beside.key == 3) & (beside.iteration == 4))
+    beside.times[S_PUSH_RECV, lost] = MISSING
+    assert len(overheads.update(beside).overall) == len(found) - 1
 
 
 def test_phases_of_a_run_without_chance() -> None:

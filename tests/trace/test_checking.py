@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.trace.figure_8 import figure_8
 from tests.trace.synthetic_runs import plans, run_of
-from tracer.check import ERROR, Finding, check_run
-from tracer.format.record import DEP_LIST, FIRST_PACKET, Note, Trace
+from tracer.check import ERROR, Finding, check_run, run_rules
+from tracer.format.record import DEP_LIST, FIRST_PACKET, OPERATIONS, Note, Trace
 from tracer.run import Run, assemble, read_run
 from tracer.synthetic import Plan
 
@@ -235,6 +235,53 @@ def test_a_window_of_steps_is_whole() -> None:
         notes = [replace(note, before=0) for note in notes] + [Note(len(keep), "end")]
         traces.append(replace(trace, records=trace.records.take(keep), notes=notes))
     assert [str(f) for f in check_run(assemble(traces))] == []
+
+
+def lacking_by_hand(run: Run) -> list[tuple[str, str, int]]:
+    """(where, what is there, how often it has no other end): pair by pair, with sets."""
+    seen: dict[tuple[int, str], set[tuple[int, int]]] = {}
+    for trace in run.traces:
+        ends = trace.ends(np.arange(len(trace.records)))
+        steps, r = trace.iteration().tolist(), trace.records
+        for step, key, operation, *pair in zip(steps, r.key, r.operation, *ends):
+            if step >= 0 and operation < 8:
+                where = "worker {} and server {}".format(*pair)
+                seen.setdefault((int(operation), where), set()).add((step, int(key)))
+    pairs = [(w.header.rank, s.header.rank) for w in run.workers for s in run.servers]
+    found = []
+    for where in map("worker {0[0]} and server {0[1]}".format, pairs):
+        for one, two in run_rules.PAIRS:
+            for here, there in ((one, two), (two, one)):
+                lacking = seen.get((here, where), set()) - seen.get((there, where), set())
+                found += [(where, OPERATIONS[here], len(lacking))] * bool(lacking)
+    return found
+
+
+@given(seed=st.integers(0, 1000), share=st.sampled_from((0.0, 0.01, 0.3)))
+@settings(max_examples=20, deadline=None)
+def test_each_message_that_has_one_end_only_is_counted(seed: int, share: float) -> None:
+    run = run_of(replace(PLAN, workers=3))
+    random = np.random.default_rng(seed)
+    for role in (run.workers, run.servers):
+        del role[random.integers(len(role) + 1) :]
+        for at, trace in enumerate(role):
+            kept = (random.random(len(trace.records)) >= share) | (trace.iteration() < 0)
+            role[at] = replace(trace, records=trace.records.take(kept))
+    if run.workers or run.servers:
+        counted = [f for f in check_run(run) if f.rule == "counts"]
+        told = [(f.where, f.text.split()[0], f.count) for f in counted]
+        assert told == lacking_by_hand(run)
+
+
+def test_a_right_run_is_looked_through_once_however_many_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told(rule: str, *_: object) -> list[Finding]:
+        assert rule != "counts"
+        return []
+
+    monkeypatch.setattr(run_rules, "_told", told)
+    assert check_run(run_of(PLAN)) == []
 
 
 def test_missing_nodes_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trace.synthetic_runs import plain, plans, run_of
-from tracer.clocks import aligned, doubts
+from tracer.clocks import Bounds, aligned, doubts, tightest
 from tracer.format.record import CODE, Note
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
@@ -65,9 +66,7 @@ def test_drifting_clocks_are_followed() -> None:
     run = run_of(plan)
     server = run.servers[0].records
     true = server.time.copy()
-    start = int(true[true > 0].min())
-    server.time = np.where(true > 0, true + (true - start) * 300 // 100_000, 0)  # 0.3 per cent
-    run.servers[0].notes = [n for n in run.servers[0].notes if not n.text.startswith("clock")]
+    drift(run, "server 0", 3000)
     _, alignment = aligned(run)
     clock = alignment.clocks["server 0"]
     assert alignment.consistent
@@ -75,6 +74,113 @@ def test_drifting_clocks_are_followed() -> None:
     inside = (server.time >= clock.at_us[0]) & (server.time <= clock.at_us[-1])
     off = server.time[inside] + clock.add(server.time)[inside] - true[inside]
     assert np.abs(off).max() <= clock.within_us + 100
+
+
+def drift(run: Run, node: str, ppm: int) -> None:
+    """Makes a clock run faster, from where it was right."""
+    trace = next(trace for trace in run.traces if trace.header.node == node)
+    time = trace.records.time
+    since = time - time[time > 0].min()
+    trace.records.time = np.where(time > 0, time + since * ppm // 1_000_000, 0)
+    trace.notes = [note for note in trace.notes if not note.text.startswith("clock")]
+
+
+def end_at(run: Run, worker: int, iteration: int) -> None:
+    trace = run.workers[worker]
+    kept = trace.records.take(trace.iteration() < iteration)
+    run.workers[worker] = replace(trace, records=kept, notes=[])
+
+
+@pytest.mark.parametrize("ahead_us", [5_000, 5_000_000])
+@pytest.mark.parametrize("short", [None, 0, 1])
+def test_drifting_clocks_are_followed_where_a_file_is_shorter(
+    ahead_us: int, short: int | None
+) -> None:
+    plan = Plan(workers=3, iterations=60, compute_us=4_000_000, ahead_us=(0, ahead_us))
+    run = run_of(replace(plan, clock_notes=False))
+    drift(run, "server 0", 20)
+    if short is not None:
+        end_at(run, short, 40)
+    table, alignment = aligned(run)
+    assert alignment.consistent
+    assert doubts(run, alignment) == []
+    for sent, received in ((0, 4), (5, 1), (2, 6), (7, 3)):
+        known = table.has(sent, received)
+        delay = table.times[received][known] - table.times[sent][known]
+        assert delay.min() >= -100  # a clock drifts by 80 us in an iteration
+    worker = alignment.clocks["worker 1"]
+    assert np.abs(np.asarray(worker.add_us) + ahead_us).max() <= worker.within_us + 100
+
+
+def test_where_the_first_node_is_missing_another_stands_in() -> None:
+    run = run_of(Plan(workers=3, iterations=60, compute_us=4_000_000, clock_notes=False))
+    drift(run, "server 0", 20)
+    end_at(run, 0, 20)
+    server = aligned(run)[1].clocks["server 0"]
+    # Later, worker 0's clock is taken to be as far from worker 1's as it was.
+    gained = server.add_us[0] - server.add_us[-1]
+    assert gained == pytest.approx(20e-6 * (server.at_us[-1] - server.at_us[0]), abs=200)
+
+
+@pytest.mark.parametrize("end", [0, 20])
+def test_a_leader_without_records_is_known_by_its_host_s_sums(end: int) -> None:
+    plan = Plan(workers=3, servers=2, iterations=60, compute_us=4_000_000, clock_notes=False)
+    run = run_of(plan)
+    run.servers[1].notes.append(Note(0, "leader worker 0"))
+    drift(run, "server 0", 20)
+    end_at(run, 0, end)
+    _, alignment = aligned(run)
+    assert doubts(run, alignment) == []
+    server = alignment.clocks["server 0"]
+    gained = server.add_us[0] - server.add_us[-1]
+    assert gained == pytest.approx(20e-6 * (server.at_us[-1] - server.at_us[0]), abs=200)
+    assert np.abs(alignment.clocks["worker 1"].add_us).max() <= 200
+
+
+def shortest_by_hand(bounds: Bounds) -> list[list[float]]:
+    """Of all ways from each node to each, by trying every node in between."""
+    size = range(bounds.nodes)
+    path = [[0.0 if one == two else math.inf for two in size] for one in size]
+    for one, two, most in zip(bounds.source, bounds.target, bounds.most):
+        path[one][two] = min(path[one][two], float(most))
+    for through in size:
+        for one in size:
+            for two in size:
+                path[one][two] = min(path[one][two], path[one][through] + path[through][two])
+    return path
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_bounds_tell_what_all_ways_through_them_tell(data: st.DataObject) -> None:
+    """Between workers, servers and the scheduler, which is the last node."""
+    workers, servers = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+    nodes = workers + servers + 1
+    ends = [(w, workers + s) for w in range(workers) for s in range(servers)]
+    ends += [(place, nodes - 1) for place in range(nodes - 1)]
+    width = st.integers(data.draw(st.sampled_from((-5, 0, 10))), 100)
+    clock = data.draw(st.lists(st.integers(-50, 50), min_size=nodes, max_size=nodes))
+    edges = [
+        (source, target, clock[target] - clock[source] + data.draw(width))
+        for one, two in ends
+        for source, target in ((one, two), (two, one))
+        if data.draw(st.integers(0, 3))
+    ]
+    columns = np.asarray(edges, np.int64).reshape(-1, 3)
+    longest = 2 * (min(workers, servers) + 1)
+    source, target, most = columns.T
+    bounds = Bounds(nodes, source, target, most.astype(float), longest)
+    reference = data.draw(st.integers(0, nodes - 1))
+    path = shortest_by_hand(bounds)
+    ahead, within = tightest(bounds, reference)
+    if any(path[node][node] < 0 for node in range(nodes)):
+        assert ahead is None
+        return
+    assert ahead is not None
+    for node in range(nodes):
+        most, least = path[reference][node], -path[node][reference]
+        assert within[node] == (most - least) / 2
+        assert not np.isfinite(within[node]) or ahead[node] == (most + least) / 2
 
 
 def test_a_wrong_note_is_overruled_by_the_messages() -> None:

@@ -181,6 +181,18 @@ def test_chakra(mode: str, tmp_path: Path) -> None:
     assert len(sent) > training
 
 
+def test_chakra_s_tags_are_the_messages_own_whatever_their_keys(tmp_path: Path) -> None:
+    run = run_of(PLAN)
+    for trace in run.traces:
+        trace.notes = []
+        trace.records.key *= 4
+        trace.records.dep_key *= 4
+    for path in write_chakra(run, tmp_path):
+        said = [(node[3], node[10]) for node in chakra_nodes(path) if node[3] != 4]
+        messages = {(k, m["comm_src"], m["comm_dst"], m["comm_tag"]) for k, m in said}
+        assert len(messages) == len(said)
+
+
 def test_chakra_s_own_reader(tmp_path: Path) -> None:
     try:
         definition = importlib.import_module("chakra.schema.protobuf.et_def_pb2")

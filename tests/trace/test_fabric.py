@@ -200,6 +200,8 @@ def test_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (json.dumps(HEAD) + "\n" + "[" * 100000 + "\n", "2: this is not an event"),
         (json.dumps(HEAD) + '\n{"t": 1, "event": "commit"}\n', "line 2: the event 'commit' lacks"),
         ('{"event": "job", "version": 1}\n', "line 1: the event 'job' lacks"),
+        ('{"t": 0, "event": "job", "version": 1}\n', "line 1: the event 'job' lacks"),
+        (json.dumps({**HEAD, "delay_bound": "4"}) + "\n", "line 1: the event 'job' lacks"),
     ],
 )
 def test_what_is_no_such_record(
@@ -230,6 +232,26 @@ WITH_REPLICA: list[dict[str, Any]] = [
     fate(14, 0, 1, "committed"),
     fate(14, 1, 1, "<b>late</b>"),
 ]
+
+
+@pytest.mark.parametrize("events", [EVENTS, WITH_REPLICA])
+def test_lines_that_found_no_room_take_nothing_else_with_them(
+    tmp_path: Path, events: list[dict[str, Any]]
+) -> None:
+    """A disk that is too slow loses some; a note says how many."""
+    for lost in range(1, len(events)):
+        kept = [*events[:lost], *events[lost + 1 :], {"event": "missed", "lines": 1}]
+        history = read(record(tmp_path, kept))
+        assert history.missed >= 1
+        assert in_words(history)
+
+
+def test_what_is_known_of_an_update_whose_request_found_no_room(tmp_path: Path) -> None:
+    (request,) = (event for event in WITH_REPLICA if event.get("norm") == 2)
+    history = read(record(tmp_path, [event for event in WITH_REPLICA if event is not request]))
+    assert (history.updates, history.applied) == (1, [(2, 2)])
+    assert history.planned_after_s == [1]
+    assert history.lacks == [Lack(2, 2, 3.0), Lack(3, 1, 3.0)]
 
 
 def test_what_the_page_is_made_of(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +22,13 @@ from tests.trace.synthetic_runs import run_of
 from tracer.analysis import exposed, stragglers
 from tracer.clocks import aligned
 from tracer.errors import TraceError
+from tracer.format.record import ROLES, Trace
+from tracer.format.writer import write_trace
 from tracer.live import tail
 from tracer.live.page import line, page
 from tracer.live.watch import LinkFigures, Picture, Watch, WorkerFigures
 from tracer.run import trace_paths
-from tracer.synthetic import Plan, write_run
+from tracer.synthetic import Plan, synthesize, write_run
 
 PLAN = Plan(
     workers=3, servers=2, iterations=30, mode="mercury", jitter_us=900, slower_us=(0, 4000, 0),
@@ -94,6 +98,43 @@ def test_of_a_long_file_the_end_is_read(
     if not binary:  # the example's binary files are one piece each, which is old as a whole
         assert late.picture().step == whole.picture().step
         assert len(late._nodes["trace_worker_0"].steps) < PLAN.iterations
+
+
+def told_of(folder: Path, change: Callable[[Trace], Trace]) -> Picture:
+    """Of PLAN's files, the servers' so changed."""
+    for trace in synthesize(PLAN):
+        of_server = trace.header.role == "server" and not trace.is_scheduler_traffic
+        write_trace(change(trace) if of_server else trace, folder / (trace.path + ".txt"))
+    watch = Watch(folder)
+    watch.look()
+    return watch.picture()
+
+
+def test_who_is_slow_among_those_who_push_to_a_server(tmp_path: Path) -> None:
+    """Of the workers of a host, only one pushes to other hosts' servers."""
+
+    def without_worker_0(trace: Trace) -> Trace:
+        away = trace.records.node // len(ROLES) != 0
+        return replace(trace, records=trace.records.take(away))
+
+    slowest = told_of(tmp_path, without_worker_0).slowest
+    assert slowest is not None
+    assert slowest.rank == 1
+
+
+def test_who_was_slow_long_ago_is_not_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracer.live.watch.RECENT_US", 1)
+
+    def faster_in_the_end(trace: Trace) -> Trace:
+        of_slow = (trace.records.node // len(ROLES) == 1) & (trace.iteration() >= 24)
+        trace.records.time[of_slow] -= 10_000
+        return trace
+
+    told = told_of(tmp_path, faster_in_the_end)
+    assert told.workers[1].last_share == 0
+    assert sum(worker.last_share or 0 for worker in told.workers) == pytest.approx(1)
 
 
 def test_steps_that_are_not_recorded(tmp_path: Path) -> None:

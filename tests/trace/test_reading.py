@@ -86,6 +86,25 @@ def test_other_spacing(tmp_path: Path, old: str, new: str) -> None:
     assert same(plain, odd)
 
 
+@pytest.mark.parametrize("head", ["", OTHERS_HEADER])
+def test_a_byte_order_mark_belongs_to_no_line(tmp_path: Path, head: str) -> None:
+    text = head + EXCERPT.split("\n", 1)[1]
+    plain = read_trace(written(tmp_path, text))
+    marked = read_trace(written(tmp_path, "\ufeff" + text))
+    assert len(marked.records) == 8
+    assert same(plain, marked)
+
+
+@pytest.mark.parametrize(("operation", "says"), [(-1, "below 0"), (100, "of a newer version")])
+def test_an_operation_that_is_none(tmp_path: Path, operation: int, says: str) -> None:
+    trace = read_trace(written(tmp_path, OTHERS_HEADER + EXCERPT))
+    trace.records.operation[3] = operation
+    path = tmp_path / "trace_worker_0.dlc"
+    write_trace(trace, path)
+    with pytest.raises(TraceError, match=rf"trace_worker_0\.dlc: .*{says}"):
+        read_trace(path)
+
+
 def test_out_of_order_and_twice(tmp_path: Path) -> None:
     lines = EXCERPT.splitlines(keepends=True)
     text = "".join([*lines[:5], lines[6], lines[5], lines[6], *lines[7:]])

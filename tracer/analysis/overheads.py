@@ -29,7 +29,7 @@ from tracer.analysis.summary import (
     per_key,
     summaries,
 )
-from tracer.format.record import ASYNCHRONOUS, Bools
+from tracer.format.record import ASYNCHRONOUS, Bools, Ints
 from tracer.grouping import group
 from tracer.round_trip import RoundTrips
 from tracer.table import Section, Table
@@ -144,9 +144,20 @@ def update(table: RoundTrips) -> Samples:
         groups = group(rows.iteration, rows.key, rows.server)
         took = groups.least(rows.times[end]) - groups.most(rows.times[begin])
         # Where a worker's records are missing, the last push may be the one that is not there.
-        whole = groups.count() == table.workers
+        whole = groups.count() == _pushers(table, *groups.keys[1:])
         found = Table("update", {**groups.named(*names, rows=whole), "us": took[whole]})
     return Samples("update", found, found)
+
+
+def _pushers(table: RoundTrips, key: Ints, server: Ints) -> Ints:
+    """How many workers push these keys to these servers at all: of a host, one may for all."""
+    rows = table.take(table.has(rt.W_PUSH_SEND) | table.has(table.push_is_in))
+    senders = group(rows.key, rows.server, rows.worker)
+    places, counts = np.unique(
+        senders.keys[0] * table.servers + senders.keys[1], return_counts=True
+    )
+    found: Ints = counts[np.searchsorted(places, key * table.servers + server)]
+    return found
 
 
 def section(table: RoundTrips) -> Section:

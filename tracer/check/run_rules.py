@@ -10,6 +10,7 @@ import numpy as np
 from tracer.check.finding import ERROR, WARNING, Finding, and_more
 from tracer.clocks import doubts, estimate
 from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Bools, Ints, Trace
+from tracer.grouping import group
 from tracer.round_trip import MISSING, W_PULL_RECV, RoundTrips, round_trips
 from tracer.run import Run
 
@@ -48,18 +49,24 @@ def _counts(run: Run, table: RoundTrips) -> Iterator[Finding]:
     """Each message that one end has, the other has too."""
     files = {trace.header.node: trace for trace in run.traces}
     seen, cut_short = table.times != MISSING, _cut_short(run, table)
-    for worker in (trace.header.rank for trace in run.workers):
-        for server in (trace.header.rank for trace in run.servers):
-            ends = files[f"worker {worker}"], files[f"server {server}"]
-            rows = (table.worker == worker) & (table.server == server)
-            for one, two in PAIRS:
-                for here, there, which in ((one, two, 1), (two, one, 0)):
-                    lacking = np.flatnonzero(rows & seen[here] & ~seen[there])
-                    # A node hears of a switch at a step of its own.
-                    lacking = lacking[ends[which].covers(table.iteration[lacking])]
-                    excused = cut_short[lacking] | _excused(ends, which)
-                    says = partial(_lacks, here, there)
-                    yield from _told("counts", table, lacking, excused, says)
+    workers, servers = ([t.header.rank for t in role] for role in (run.workers, run.servers))
+    both = np.isin(table.worker, workers) & np.isin(table.server, servers)
+    kinds = [kind for one, two in PAIRS for kind in ((one, two, 1), (two, one, 0))]
+    found: dict[tuple[int, int, int], Ints] = {}
+    for number, (here, there, _) in enumerate(kinds):
+        lacking = np.flatnonzero(both & seen[here] & ~seen[there])
+        pairs = group(table.worker[lacking], table.server[lacking])
+        rows_of_each = np.split(lacking[pairs.order], pairs.begin[1:])
+        for worker, server, rows in zip(*(key.tolist() for key in pairs.keys), rows_of_each):
+            found[worker, server, number] = rows
+    for worker, server, number in sorted(found):
+        ends = files[f"worker {worker}"], files[f"server {server}"]
+        here, there, which = kinds[number]
+        # A node hears of a switch at a step of its own.
+        lacking = found[worker, server, number]
+        lacking = lacking[ends[which].covers(table.iteration[lacking])]
+        excused = cut_short[lacking] | _excused(ends, which)
+        yield from _told("counts", table, lacking, excused, partial(_lacks, here, there))
 
 
 def _lacks(here: int, there: int, what: str, _: int) -> str:

@@ -45,6 +45,7 @@ def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]
     for trace in run.traces:
         check_acyclic(trace)
     total = sum(len(trace.records) for trace in run.traces)
+    place_of = {key: place for place, key in enumerate(run.keys())}
     done = 0
     paths = []
     with (
@@ -59,7 +60,7 @@ def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]
                     for name, value in (("run", run.header.run), ("node", trace.header.node))
                 )
                 file.write(_delimited(meta))
-                file.writelines(map(_delimited, _nodes(trace, len(run.keys()))))
+                file.writelines(map(_delimited, _nodes(trace, place_of)))
             done += len(trace.records)
             progress.reached(done)
     return paths
@@ -131,8 +132,11 @@ class _Resolver:
         return out
 
 
-def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
-    """A send is two nodes, what was done before it and the message; a receipt is one."""
+def _nodes(trace: Trace, place_of: dict[int, int]) -> Iterator[bytes]:
+    """A send is two nodes, what was done before it and the message; a receipt is one.
+
+    Tags tell keys apart by their places among the run's, which have no gaps.
+    """
     r, header = trace.records, trace.header
     whole = np.isin(r.operation, WHOLE_MESSAGES[header.mode])
     kept = np.flatnonzero(r.is_data & whole)
@@ -164,7 +168,7 @@ def _nodes(trace: Trace, num_keys: int) -> Iterator[bytes]:
                 computed = (step, count, time)
         count += 1
         number_of[row] = count
-        tag = ((step + 1) * STAGES + operation % STAGES) * num_keys + int(r.key[row])
+        tag = ((step + 1) * STAGES + operation % STAGES) * len(place_of) + place_of[int(r.key[row])]
         attributes = [
             ("is_cpu_op", BOOL_VALUE, 0),
             ("comm_size", INT64_VALUE, int(r.length[row])),

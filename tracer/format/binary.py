@@ -146,6 +146,8 @@ def decode(data: bytes, path: str, strict: bool) -> Trace:
     records = Records(**columns, lists=lists)
     if len(records) and int(records.operation.max()) >= len(rec.OPERATIONS):
         raise TraceError(f"{path}: holds an operation of a newer version; update mercury-ps")
+    if len(records) and int(records.operation.min()) < 0:
+        raise TraceError(f"{path}: holds an operation below 0, which there is not; it is damaged")
     listed = records.dep_num[records.dep_kind == rec.DEP_LIST]
     if len(listed) and (int(listed.max()) >= len(lists) or int(listed.min()) < 0):
         raise TraceError(f"{path}: names a dependency list that it does not hold; it is damaged")

@@ -7,6 +7,7 @@ place is a TraceError that names file and line.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,6 +49,7 @@ def read_trace(path: str | Path, strict: bool = False, told: Told | None = None)
             if is_binary_trace(start):
                 return decode(file.read(), str(path), strict)
             _must_be_text(start, path)
+            file.seek(len(start) - len(start.removeprefix(codecs.BOM_UTF8)))
             return _TextReader(file, str(path), strict, told).read()
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,8 +25,7 @@ from tracer.run import SUFFIXES
 RECENT_US = 10_000_000
 STEPS_LEAST = 6  # that are looked at, however long they take
 STEPS_MOST = 4096
-SUMS_MOST = 4096  # of which it is kept who came last
-STEPS_OPEN = 64  # a sum that is not complete so many steps later never will be
+SUMS_MOST = 4096  # of a server, of which it is kept who came last
 SLOW_SHARE = 0.7  # of the sums: who is last in so many is slow,
 SLOW_PART = 0.02  # if it is last by so much of a step
 ENDED, FAILED = "end", "failed"
@@ -41,6 +39,23 @@ class Step:
     first_push: int
     last_push: int
     last_answer: int
+
+
+@dataclass
+class _Sum:
+    """Whose part came last, of those that are in."""
+
+    parts: int = 0
+    last_us: int = 0
+    last_worker: int = -1
+    second_us: int = 0  # the last but one
+
+    def add(self, time: int, worker: int) -> None:
+        self.parts += 1
+        if (time, worker) > (self.last_us, self.last_worker):
+            self.second_us, self.last_us, self.last_worker = self.last_us, time, worker
+        else:
+            self.second_us = max(self.second_us, time)
 
 
 @dataclass
@@ -135,6 +150,7 @@ class _NodeFile:
         self.over = False
         self.until: int | None = None  # steps from this one on are not recorded
         self.steps: dict[int, Step] = {}
+        self.sums: dict[tuple[int, int], _Sum] = {}  # by step and key
         self.traffic: dict[tuple[int, bool], _Traffic] = {}  # (other's rank, whether outward)
 
     @property
@@ -147,6 +163,18 @@ class _NodeFile:
         """Whether what was to be recorded has been."""
         return self.until is not None and max(self.steps, default=0) >= self.until - 1
 
+    @property
+    def last_ones(self) -> list[tuple[int, int]]:
+        """(who came last, by how many us) of sums that have as many parts as any of their key."""
+        most: dict[int, int] = {}
+        for (_, key), one in self.sums.items():
+            most[key] = max(most.get(key, 2), one.parts)
+        return [
+            (one.last_worker, one.last_us - one.second_us)
+            for (_, key), one in self.sums.items()
+            if one.parts == most[key]
+        ]
+
 
 class Watch:
     """Follows the files of one directory."""
@@ -154,8 +182,6 @@ class Watch:
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
         self._nodes: dict[str, _NodeFile] = {}
-        self._open_sums: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        self._last_ones: deque[tuple[int, int]] = deque(maxlen=SUMS_MOST)  # (worker, behind_us)
         self._failure = ""
 
     def look(self) -> bool:
@@ -230,16 +256,13 @@ class Watch:
         keys, times = rows.key[there].tolist(), rows.time[there].tolist()
         workers = (rows.node[there] // len(ROLES)).tolist()
         for number, key, worker, time in zip(iteration[there].tolist(), keys, workers, times):
-            place = (header.rank, number, key)
-            parts = self._open_sums.setdefault(place, [])
-            parts.append((time, worker))
-            if len(parts) == header.workers:
-                parts.sort()
-                self._last_ones.append((parts[-1][1], parts[-1][0] - parts[-2][0]))
-                del self._open_sums[place]
-        newest = max(iteration.tolist(), default=0)
-        for place in [p for p in self._open_sums if p[1] < newest - STEPS_OPEN]:
-            del self._open_sums[place]
+            node.sums.setdefault((number, key), _Sum()).add(time, worker)
+        recent, step = node.newest_us - RECENT_US, max(iteration.tolist(), default=0)
+        for place in list(node.sums):
+            if node.sums[place].last_us < recent and place[0] <= step - STEPS_LEAST:
+                del node.sums[place]
+        for place in list(node.sums)[:-SUMS_MOST]:
+            del node.sums[place]
 
     def _count(self, node: _NodeFile, rows: Records) -> None:
         outward = np.asarray(rows.src == node.header.rank_id)
@@ -263,7 +286,8 @@ class Watch:
                     "give each run a directory of its own"
                 )
         by_rank = sorted(nodes, key=lambda node: node.header.rank)
-        workers = [self._worker(node) for node in by_rank if node.header.role == "worker"]
+        last_ones = [one for node in nodes for one in node.last_ones]
+        workers = [_worker(node, last_ones) for node in by_rank if node.header.role == "worker"]
         return Picture(
             run=header.run,
             mode=header.mode,
@@ -282,28 +306,6 @@ class Watch:
         """Whether a file has its end. Those of processes that were killed never have one."""
         return any(node.over for node in self._nodes.values())
 
-    def _worker(self, node: _NodeFile) -> WorkerFigures:
-        numbers = sorted(n for n, step in node.steps.items() if step.last_push)
-        figures = WorkerFigures(node.header.rank, numbers[-1] if numbers else -1)
-        begun = [node.steps[n].first_push for n in numbers]
-        if len(numbers) > 1 and begun[-1] > begun[0]:
-            figures.steps_per_s = (numbers[-1] - numbers[0]) * 1e6 / (begun[-1] - begun[0])
-            lengths = [
-                (two - one) / 1e3
-                for n, one, two in zip(numbers[1:], begun, begun[1:])
-                if n - 1 in node.steps
-            ]
-            figures.step_ms = statistics.median(lengths) if lengths else None
-        whole = [node.steps[n] for n in numbers[:-1] if node.steps[n].last_answer]
-        if whole:
-            waits = [max(step.last_answer - step.last_push, 0) / 1e3 for step in whole]
-            figures.waiting_ms = statistics.median(waits)
-        if self._last_ones:
-            behind = [us / 1e3 for worker, us in self._last_ones if worker == figures.rank]
-            figures.last_share = len(behind) / len(self._last_ones)
-            figures.behind_ms = statistics.median(behind) if behind else None
-        return figures
-
     def _links(self, nodes: list[_NodeFile]) -> list[LinkFigures]:
         """By what the worker saw; by what the server saw where the worker's file is elsewhere."""
         found: dict[tuple[int, int], LinkFigures] = {}
@@ -321,3 +323,26 @@ class Watch:
                     there, here = (out, back) if is_worker else (back, out)
                     found[ends] = LinkFigures(*ends, there, here)
         return [found[ends] for ends in sorted(found)]
+
+
+def _worker(node: _NodeFile, last_ones: list[tuple[int, int]]) -> WorkerFigures:
+    numbers = sorted(n for n, step in node.steps.items() if step.last_push)
+    figures = WorkerFigures(node.header.rank, numbers[-1] if numbers else -1)
+    begun = [node.steps[n].first_push for n in numbers]
+    if len(numbers) > 1 and begun[-1] > begun[0]:
+        figures.steps_per_s = (numbers[-1] - numbers[0]) * 1e6 / (begun[-1] - begun[0])
+        lengths = [
+            (two - one) / 1e3
+            for n, one, two in zip(numbers[1:], begun, begun[1:])
+            if n - 1 in node.steps
+        ]
+        figures.step_ms = statistics.median(lengths) if lengths else None
+    whole = [node.steps[n] for n in numbers[:-1] if node.steps[n].last_answer]
+    if whole:
+        waits = [max(step.last_answer - step.last_push, 0) / 1e3 for step in whole]
+        figures.waiting_ms = statistics.median(waits)
+    if last_ones:
+        behind = [us / 1e3 for worker, us in last_ones if worker == figures.rank]
+        figures.last_share = len(behind) / len(last_ones)
+        figures.behind_ms = statistics.median(behind) if behind else None
+    return figures

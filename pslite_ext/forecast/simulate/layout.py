@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Optional
 
 from pslite_ext.forecast.model import Job, ModelError
 from pslite_ext.forecast.simulate.scheme import Scheme
 
+Parts = Sequence[tuple[Optional[int], float]]  # (server, bytes); None: on all servers in turn
 Shares = Sequence[Sequence[tuple[int, float]]]  # of each layer: (server, bytes)
 
 
@@ -39,14 +41,13 @@ class Layout:
         for layer, size in enumerate(float(value) for value in job.bytes):
             first = len(made.packets)
             before = len(made.packet_size)
-            if shares is not None:
-                if any(not 0 <= server < servers for server, _ in shares[layer]):
-                    raise ModelError(f"a share of layer {layer} is on a server that is not there")
-                made._add(layer, [(server, part) for server, part in shares[layer]], packet_bytes)
-            else:
-                for piece in cut(size, scheme.piece_bytes or math.inf):
-                    only = layer % max(servers, 1) if whole else None
-                    made._add(layer, [(only, piece)], packet_bytes, servers)
+            if shares is not None and any(not 0 <= server < servers for server, _ in shares[layer]):
+                raise ModelError(f"a share of layer {layer} is on a server that is not there")
+            only = layer % max(servers, 1) if whole else None
+            parts: Parts = [(only, size)] if shares is None else shares[layer]
+            most = scheme.piece_bytes
+            for piece in [parts] if most is None else [[part] for part in _in_turn(parts, most)]:
+                made._add(layer, piece, packet_bytes, servers)
             made.pieces.append(range(first, len(made.packets)))
             made.layer_packets.append(len(made.packet_size) - before)
         return made
@@ -54,23 +55,27 @@ class Layout:
     def _add(
         self,
         layer: int,
-        parts: Sequence[tuple[int | None, float]],
+        parts: Parts,
         packet_bytes: float,
         servers: int = 1,
     ) -> None:
-        """One piece: bytes on servers, a packet to each in turn; None: on all of them in turn."""
+        """One piece, a packet to each server in turn."""
         start = len(self.packet_size)
-        packets = [[(server, part) for part in cut(size, packet_bytes)] for server, size in parts]
-        for turn in zip_longest(*packets):
-            for server, packet_size in filter(None, turn):
-                if server is None:
-                    server = len(self.packet_size) % max(servers, 1)
-                self.packet_server.append(server)
-                self.packet_size.append(packet_size)
-                self.packet_layer.append(layer)
-                self.packet_piece.append(len(self.packets))
+        for server, packet_size in _in_turn(parts, packet_bytes):
+            if server is None:
+                server = len(self.packet_size) % max(servers, 1)
+            self.packet_server.append(server)
+            self.packet_size.append(packet_size)
+            self.packet_layer.append(layer)
+            self.packet_piece.append(len(self.packets))
         if len(self.packet_size) > start:
             self.packets.append(range(start, len(self.packet_size)))
+
+
+def _in_turn(parts: Parts, most: float) -> list[tuple[int | None, float]]:
+    """Parts cut to at most so many bytes, one of each part after the other."""
+    cuts = [[(server, piece) for piece in cut(size, most)] for server, size in parts]
+    return [piece for turn in zip_longest(*cuts) for piece in turn if piece]
 
 
 def cut(size: float, piece: float) -> list[float]:

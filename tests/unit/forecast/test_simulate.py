@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pslite_ext.forecast.model import Job, Layer, ModelError, Options, predict
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, Simulation, simulate
-from pslite_ext.forecast.simulate.scheme import SCHEMES
+from pslite_ext.forecast.simulate.layout import Layout
+from pslite_ext.forecast.simulate.scheme import SCHEMES, scheme
 from tests.unit.forecast.test_model_equations import JOB
 
 seconds = st.floats(0.01, 2.0)
@@ -229,6 +230,21 @@ def test_whole_tensors_on_one_server_each_are_unbalanced() -> None:
     striped = Cluster.even(2, 2, 1000.0, packet_bytes=50)
     whole = Cluster.even(2, 2, 1000.0, packet_bytes=50, placement="whole")
     assert iteration(SimulatedJob(job), whole) > iteration(SimulatedJob(job), striped) + 2
+
+
+@pytest.mark.parametrize("policy", sorted(SCHEMES))
+def test_recorded_shares_are_cut_as_whole_tensors_are(policy: str) -> None:
+    job = Job((Layer("a", 1200, 1, 1), Layer("none", 0, 1, 1), Layer("b", 400, 1, 1)))
+    cuts = scheme(policy, EXACT)
+    alone = [[(0, layer.bytes)] for layer in job.layers]
+    assert Layout.of(job, cuts, 90, 1, shares=alone) == Layout.of(job, cuts, 90, 1)
+    on_two = Layout.of(job, cuts, 1000, 2, shares=[[(0, 700), (1, 500)], [], [(1, 400)]])
+    if cuts.piece_bytes is None:  # what is not cut is one piece on both
+        assert [list(packets) for packets in on_two.packets] == [[0, 1], [2]]
+    else:
+        assert on_two.packet_size == [500, 500, 200, 400]
+        assert on_two.packet_server == [0, 1, 0, 1]
+        assert [list(packets) for packets in on_two.packets] == [[0], [1], [2], [3]]
 
 
 def test_overheads_of_a_server_are_added() -> None:
