@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +15,6 @@ from mxnet_plugins.errors import InvalidArgumentError
 
 # They write a weight that they compute from their own states alone.
 _FROM_STATES = (mx.optimizer.FTML, mx.optimizer.Ftrl)
-# Of their attributes, what is compared, but for these, which do not change what they do.
-_COUNTS = ("num_update", "begin_num_update", "aggregate_num")
 _PLAIN = (bool, int, float, str)
 
 
@@ -40,29 +40,33 @@ def told(optimizer: Any) -> dict[str, str]:
 
 
 def _options(optimizer: Any) -> dict[str, str]:
-    """All that is a plain value and is set, and its schedule's."""
-    said = _plain(optimizer, "")
+    """All that it is told and that is a plain value, and its schedule's."""
+    names = _arguments(type(optimizer))  # type: ignore[arg-type]
+    said = {name: value for name, value in _plain(optimizer).items() if name in names}
     scheduler = getattr(optimizer, "lr_scheduler", None)
     if scheduler is not None:
         said.pop("lr", None)  # of no use beside a schedule
-        said |= {"schedule": type(scheduler).__name__, **_plain(scheduler, "schedule's ")}
+        said["schedule"] = type(scheduler).__name__
+        if type(scheduler).__module__ == mx.lr_scheduler.__name__:
+            said |= {f"schedule's {name}": value for name, value in _plain(scheduler).items()}
     return said
 
 
-def _plain(its: Any, whose: str) -> dict[str, str]:
+@functools.lru_cache
+def _arguments(kind: type[Any]) -> set[str]:
+    """What MXNet's own classes take: what else a script's class has, may be each worker's own."""
+    own = [its for its in kind.__mro__ if its.__module__.startswith("mxnet.")]
+    taken = {name for its in own for name in inspect.signature(its).parameters}
+    return (taken | {"lr"}) - {"begin_num_update", "aggregate_num"}
+
+
+def _plain(its: Any) -> dict[str, str]:
+    """What is set; processors of different kinds may differ in a number's last digits."""
     return {
-        whose + name: _text(value)
+        name: f"{value:.6g}" if isinstance(value, float) else str(value)
         for name, value in vars(its).items()
-        if isinstance(value, _PLAIN)
-        and value is not False
-        and name not in _COUNTS
-        and not name.startswith("_")
+        if isinstance(value, _PLAIN) and value is not False
     }
-
-
-def _text(value: Any) -> str:
-    """Processors of different kinds may differ in a number's last digits."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def use(updater: Any, *, with_options: bool) -> str:

@@ -88,11 +88,18 @@ def test_a_difference_that_is_over_is_seen_later() -> None:
     assert worker.said[128] != other.said[128]
 
 
-def test_what_does_not_change_weights_may_differ() -> None:
-    worker, other = (Worker(mx.optimizer.SGD()) for _ in range(2))
+class Own(mx.optimizer.SGD):  # type: ignore[misc]
+    """A script's."""
+
+
+def test_what_is_not_mxnet_s_may_be_each_worker_s_own() -> None:
+    worker, other = (Worker(Own(momentum=0.9)) for _ in range(2))
     worker.steps(2)
-    other.steps(2, aggregate_num=4, _index_update_count={0: 7})
+    other.steps(2, aggregate_num=4, _index_update_count={0: 7}, folder="logs of worker 1")
     assert worker.said == other.said
+    worker.steps(2)
+    other.steps(2, momentum=0.8)
+    assert worker.said != other.said
 
 
 def test_what_is_unset_again_is_said() -> None:
