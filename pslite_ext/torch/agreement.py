@@ -191,7 +191,7 @@ class Agreement:
         )
         times = [min(round(TICKS * t), TICKS_MAX) for t in (took_s, waited_s)]
         self._sums = torch.tensor(
-            [*had, *words_of("; ".join(self._said)), *times], dtype=torch.int32
+            [*had, *words_of("; ".join(self._said)), *times], dtype=torch.int32, device="cpu"
         )
         assert self._tensor is not None
         self._work = self._tensor.sum_memory(memory(self._sums), USED_PRIORITY)
@@ -230,6 +230,7 @@ class Agreement:
         if self._has_loaded:
             self._has_loaded = False
             state = "".join(_state(self._names, self._optimizer))
-            both = digest([*self._names, torch.tensor(list(state.encode()), dtype=torch.uint8)])
+            own = torch.tensor(list(state.encode()), dtype=torch.uint8, device="cpu")
+            both = digest([*self._names, own])
             self._checkpoint = f"loaded a checkpoint with digest {both}"
         return self._checkpoint

@@ -30,6 +30,11 @@ SUMMED = (
     *(torch.float32, torch.float64, torch.float16, torch.bfloat16),
     *(torch.complex64, torch.complex128),
 )
+# The `__torch_function__` of a class that has none of its own.
+_TORCHS_OWN = (
+    torch.nn.Parameter.__torch_function__,
+    torch.Tensor.__torch_function__.__func__,
+)
 WRAP = "mercury.wrap"
 
 
@@ -77,6 +82,13 @@ def check_pair(model: Any, optimizer: Any, by: str) -> dict[Any, str]:
         if parameter.device.type not in KINDS:
             allowed = " or ".join(KINDS)
             _refuse(by, f"parameter '{name}' is on {parameter.device}: it must be on {allowed}")
+    for name, buffer in model.named_buffers():
+        if buffer.layout is not torch.strided:
+            _refuse(
+                by,
+                f"buffer '{name}' is {buffer.layout}, and worker 0's would be given to all "
+                "workers: keep it as a plain attribute, or dense",
+            )
     given = parameters_of(optimizer)
     check_parameters(given, names, by)
     _check_memory(given, names, by)
@@ -145,6 +157,14 @@ def check_parameters(
                 by,
                 f"parameter '{name}' is a {type(parameter).__name__}, which has no memory of its "
                 "own that could be summed: wrap the model before it is sharded or converted",
+            )
+        asked = type(parameter).__torch_function__
+        if getattr(asked, "__func__", asked) not in _TORCHS_OWN:
+            _refuse(
+                by,
+                f"parameter '{name}' is a {type(parameter).__name__}, a class with a "
+                "__torch_function__ of its own, which would not be called while the parameter "
+                "waits for its update: make it a plain torch.nn.Parameter",
             )
         if parameter.dtype not in SUMMED:
             _refuse(by, f"parameter '{name}' is {parameter.dtype}: it cannot be summed")

@@ -65,7 +65,7 @@ class Turn:
         name = f"{size} bytes of {_SUMMED[dtype]}, {number}"
         name += f", sent as {codec}" if codec != "none" else ""
         name += f", of callbacks {depth} deep" if depth else ""
-        length = size // torch.empty(0, dtype=dtype).element_size()
+        length = size // dtype.itemsize
         self.tensor = _core.Tensor(wire_key(-1, "piece", name), name, _SUMMED[dtype], [length])
         self.tensor.set_compression(codec, 0.5)
         self.work: staging.SumWork | None = None
@@ -185,8 +185,9 @@ class Collectives:
         with self._lock:
             if _failure is not None:
                 raise _failure
-            collective.words = torch.zeros(PIECE_BYTES_MIN // 4, dtype=torch.int32)
-            collective.words[:NUMBERS] = torch.tensor(words_of(collective.what), dtype=torch.int32)
+            numbers = words_of(collective.what)
+            numbers += [0] * (PIECE_BYTES_MIN // 4 - NUMBERS)
+            collective.words = torch.tensor(numbers, dtype=torch.int32, device="cpu")
             collective.sums.append(self._send(collective.words, WORD_PRIORITY, PLAIN))
             for flat, word in zip(flats, words):
                 self._send_all(collective, flat, priority, word)

@@ -37,6 +37,24 @@ def unheard() -> AbstractContextManager[Any]:
     return context
 
 
+_CAN_COUNT = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
+
+
+def _is_shared(grad: Any) -> bool:
+    """Of what autograd has just made a parameter's `.grad`: whether others have its memory, too.
+
+    Else the base of a view is held by that view and, here, by us; and the memory by these, by
+    `.grad` and by us. Where torch cannot count, it may be shared.
+    """
+    if not _CAN_COUNT:
+        return True
+    base = grad._base
+    if base is not None and base._use_count() > 2:
+        return True
+    holders: int = torch._C._storage_Use_Count(grad.untyped_storage()._cdata)
+    return holders > (3 if base is None else 4)
+
+
 def refuse_sparse(name: str) -> None:
     raise InvalidArgumentError(
         f"parameter '{name}' has a sparse gradient: give its embedding sparse=False"
@@ -109,6 +127,23 @@ class ParameterEntry:
                 f"{self.dtype} on {self.device} when it was wrapped: convert the model before "
                 "mercury.wrap"
             )
+
+    def own(self, came: Any) -> None:
+        """After autograd has added `came`: `.grad` is in memory that nobody else has, so it may be
+        divided and summed there.
+
+        Autograd makes the first gradient `.grad` without a copy, if nobody else has that tensor.
+        But the tensor may be a view of what nodes that are still to run will read, or of what is
+        another parameter's `.grad` as well.
+        """
+        grad = raw_grad(self.parameter)
+        if (
+            came is not None
+            and grad.layout is came.layout is torch.strided
+            and grad.data_ptr() == came.data_ptr()
+            and _is_shared(came)
+        ):
+            set_raw_grad(self.parameter, grad.clone())
 
     def take(self) -> None:
         """The gradient goes on its way: its total from now on, or nothing."""

@@ -35,8 +35,8 @@ def claim_arguments(number: int, mine: LocalArguments) -> None:
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"all workers must call {BY}: {error}") from None
     if _core.outside() is None:  # nobody else says it once more
-        rows = torch.zeros(_core.places(), len(mine), dtype=torch.float64)
-        rows[_core.rank()] = torch.tensor(mine, dtype=torch.float64)
+        rows = torch.zeros(_core.places(), len(mine), dtype=torch.float64, device="cpu")
+        rows[_core.rank()] = torch.tensor(mine, dtype=torch.float64, device="cpu")
         key = wire_key(number, "arguments", "")
         tensor = _core.Tensor(key, "arguments of local steps", "float64", [rows.numel()])
         tensor.sum_memory(memory(rows)).wait()

@@ -138,7 +138,8 @@ class LocalTraining:
         lines = [line for index in range(len(groups)) for line in options_of(groups, index)]
         self._said = [f"outer {line}" for line in lines]
         self._said.append(f"fragment {fragment.number} due after step {due}")
-        self._sums = torch.tensor(words_of("; ".join(self._said)), dtype=torch.int32)
+        words = words_of("; ".join(self._said))
+        self._sums = torch.tensor(words, dtype=torch.int32, device="cpu")
         self._work = self._options.sum_memory(memory(self._sums), USED_PRIORITY)
 
     def _hear(self) -> None:

@@ -49,7 +49,8 @@ class OrderOfUse:
         must reach."""
         number = {entry: index for index, entry in enumerate(entries)}
         own = [*self.unseen(entries), *(entry for entry in self._seen if entry in number)]
-        order = torch.tensor([[number[entry] for entry in own], numbered(own)], dtype=torch.int32)
+        rows = [[number[entry] for entry in own], numbered(own)]
+        order = torch.tensor(rows, dtype=torch.int32, device="cpu")
         take_from_worker_0(model, name, [order])
         together: dict[int, list[ParameterEntry]] = {}
         for index, parcel in zip(*order.tolist()):

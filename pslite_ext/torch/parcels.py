@@ -232,8 +232,10 @@ class Parcel:
 
     def settle(self) -> None:
         """Gradients may be read, and written, from here on."""
-        self.wait()
-        self.finish()
+        if self.stepped:
+            self.finish()
+        else:
+            self.wait()
 
     def finish(self) -> None:
         """Parameters may be read, and written, from here on."""

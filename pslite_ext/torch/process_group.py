@@ -252,7 +252,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> CollectiveWork:
         own = [bytes_of(tensor).cpu() for tensor in inputs]
         sizes = [bytes_of(tensor).numel() for tensor in outputs]
-        flat, place = torch.cat(own), torch.empty(sum(sizes), dtype=torch.uint8)
+        flat, place = torch.cat(own), torch.empty(sum(sizes), dtype=torch.uint8, device="cpu")
 
         def finish() -> None:
             for tensor, part in zip(outputs, place.split(sizes)):

@@ -80,7 +80,7 @@ class CudaCopies(Copies):
         self._out, self._in = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
     def host_memory(self, like: Any, dtype: Any) -> Any:
-        return torch.empty(like.shape, dtype=dtype, pin_memory=True)
+        return torch.empty(like.shape, dtype=dtype, device="cpu", pin_memory=True)
 
     def begin_out(self, source: Any, host: Any) -> Callable[[], None]:
         # That comes after the last copy in to this memory, too: somebody has waited for it.

@@ -128,18 +128,16 @@ class Training:
             self._frozen.append(entry)
             return
 
-        def complete(*_gradients: Any) -> None:
+        def complete(_: Any, came: tuple[Any]) -> None:
             """Its gradient is, as far as this backward goes."""
             parcel = entry.parcel
             if parcel is not None and not parcel.at_rest:
                 parcel.settle()  # what is under way is that of an earlier one
             if raw_grad(entry.parameter) is None:
                 return  # none came
+            entry.own(*came)
             if not self._in_backward:
                 if self._alone:
-                    self._complete_since_step = False
-                    if parcel is not None:
-                        parcel.sent = False
                     return
                 self._backward_begins()
                 parcel = entry.parcel
@@ -348,9 +346,9 @@ class Training:
 
     def synchronize(self) -> None:
         """Waits for all sums that are under way, and does all updates that are left."""
+        self._updates.finish()
         for parcel in self._parcels:
             parcel.wait()
-        self._updates.finish()
         self._agreement.wait()
 
     meet = synchronize
@@ -385,8 +383,14 @@ class Training:
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Gradients stay this worker's, and add up; the next backward outside sends the whole."""
+        """Gradients stay this worker's, and add up; the next backward outside sends the whole.
+
+        Or the step does. All gradients are sent then, since other workers may have had others.
+        """
         before, self._alone = self._alone, True
+        self._complete_since_step = False
+        for parcel in self._parcels:
+            parcel.sent = False
         try:
             yield
         finally:

@@ -8,6 +8,7 @@ fails of that: weights that lack an update are not to be trained further, or sav
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -44,7 +45,11 @@ def _outside_of_forward(kinds: Iterable[str]) -> Iterator[None]:
 
 
 class Updates:
-    """What is still to be done of the last step."""
+    """What is still to be done of the last step.
+
+    One thread at a time: whichever needs a parameter does the update. The sums that it waits for
+    come without any other of the script's threads.
+    """
 
     def __init__(self, optimizer: Any, step: Callable[[Any], Any]) -> None:
         self._optimizer = optimizer
@@ -54,30 +59,34 @@ class Updates:
         self._group_of: dict[ParameterEntry, int] = {}
         self._left: dict[Parcel, None] = {}  # an ordered set
         self._failure: UpdateFailedError | None = None
+        self._lock = threading.RLock()  # the optimizer's own code may use parameters
 
     def begin(self, parcels: Sequence[Parcel], group_of: dict[ParameterEntry, int]) -> None:
         """What has no gradient on any worker is left as it is."""
-        self._groups = [_noted(group) for group in self._optimizer.param_groups]
-        self._group_of = group_of
-        self._left = dict.fromkeys(parcels)
-        for parcel in parcels:
-            parcel.step_later()
-        self._apply([parcel for parcel in parcels if parcel.is_back])
+        with self._lock:
+            self._groups = [_noted(group) for group in self._optimizer.param_groups]
+            self._group_of = group_of
+            self._left = dict.fromkeys(parcels)
+            for parcel in parcels:
+                parcel.step_later()
+            self._apply([parcel for parcel in parcels if parcel.is_back])
 
     def wait_for(self, parcels: Iterable[Parcel]) -> None:
         """These, and what has arrived of those that will be needed next."""
-        self.check()
-        needed = dict.fromkeys(parcel for parcel in parcels if parcel in self._left)
-        if needed:
-            self._wait(needed)
-            self._apply([*needed, *self._arrived_first(needed)])
+        with self._lock:
+            self.check()
+            needed = dict.fromkeys(parcel for parcel in parcels if parcel in self._left)
+            if needed:
+                self._wait(needed)
+                self._apply([*needed, *self._arrived_first(needed)])
 
     def finish(self) -> None:
-        self.check()
-        while self._left:
-            first = next(iter(self._left))
-            self._wait([first])
-            self._apply([first, *self._arrived_first({first: None})])
+        with self._lock:
+            self.check()
+            while self._left:
+                first = next(iter(self._left))
+                self._wait([first])
+                self._apply([first, *self._arrived_first({first: None})])
 
     def check(self) -> None:
         """Raises the failure of an earlier update."""
@@ -97,21 +106,8 @@ class Updates:
 
     def _apply(self, parcels: list[Parcel]) -> None:
         self._wait(parcels)
-        meanwhile = []  # what `.grad` was
-        chosen: dict[int, list[Any]] = defaultdict(list)
-        for parcel in parcels:
-            del self._left[parcel]
-            for entry, summed in zip(parcel.entries, parcel.for_update()):
-                if summed is not None:
-                    parameter = entry.parameter
-                    grad = raw_grad(parameter)
-                    if grad is not summed:
-                        meanwhile.append((parameter, grad))
-                        set_raw_grad(parameter, summed)
-                    chosen[self._group_of[entry]].append(parameter)
         try:
-            if chosen:
-                self._step_on(chosen)
+            self._step_on_sums(parcels)
         except BaseException as error:
             names = ", ".join(f"'{parcel.name}'" for parcel in parcels)
             self._failure = UpdateFailedError(
@@ -119,6 +115,24 @@ class Updates:
                 "go on from a checkpoint"
             )
             raise
+
+    def _step_on_sums(self, parcels: list[Parcel]) -> None:
+        """With these in `.grad`; what was there is put back, whatever happens."""
+        meanwhile = []  # what `.grad` was
+        chosen: dict[int, list[Any]] = defaultdict(list)
+        try:
+            for parcel in parcels:
+                del self._left[parcel]
+                for entry, summed in zip(parcel.entries, parcel.for_update()):
+                    if summed is not None:
+                        parameter = entry.parameter
+                        grad = raw_grad(parameter)
+                        if grad is not summed:
+                            meanwhile.append((parameter, grad))
+                            set_raw_grad(parameter, summed)
+                        chosen[self._group_of[entry]].append(parameter)
+            if chosen:
+                self._step_on(chosen)
         finally:
             for parameter, grad in meanwhile:
                 set_raw_grad(parameter, grad)

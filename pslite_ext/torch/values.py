@@ -25,7 +25,8 @@ def wire_key(model: int, part: str, name: str) -> int:
 
 
 def memory(tensor: Any) -> _core.Memory:
-    """Of a contiguous tensor on the CPU."""
+    """Of a contiguous tensor on the CPU, wherever the script has torch make new ones."""
+    assert tensor.device.type == "cpu", f"on {tensor.device}"
     return tensor, tensor.data_ptr(), tensor.numel() * tensor.element_size()
 
 
@@ -60,7 +61,7 @@ def take_from_worker_0(model: int, part: str, tensors: Sequence[Any]) -> None:
             flat = torch.cat([value_bytes(t) for t in batch])
             started.append((batch, flat, tensor, tensor.first_value(memory(flat))))
         else:
-            flat = torch.empty(size, dtype=torch.uint8)
+            flat = torch.empty(size, dtype=torch.uint8, device="cpu")
             started.append((batch, flat, tensor, tensor.pull_memory(memory(flat))))
     for batch, flat, _, work in started:
         work.wait()

@@ -16,6 +16,7 @@ CASES = ("known_updates", "real_training", "each_step_is_synchronous")
 SEVERAL = (
     "shared_alike",
     "through_a_device",
+    "where_new_tensors_go_elsewhere",
     "odd_parameters",
     "any_inner_optimizer",
     "derived_optimizer",

@@ -24,6 +24,8 @@ TOLD = (
     "there is a DistributedDataParallel, which sums gradients, too",
     "parameter 'every_other' of shape (3,) and strides (2,) does not fill its memory",
     "parameters 'one' and 'other' share memory: give both modules the same parameter",
+    "buffer 'neighbours' is torch.sparse_coo, and worker 0's would be given to all workers",
+    "parameter 'counted' is a Counted, a class with a __torch_function__ of its own",
     "there is a DataParallel, whose copies wait for no update",
     "wire: 'bf17' is not known; allowed: float32, bf16, fp16, int8",
     "wire: no parameter's name fits 'heavy.*': they are weight, bias",
@@ -103,6 +105,7 @@ def test_an_update_that_failed_is_not_lost_in_silence() -> None:
             assert worker.code == 1, job.report()
             assert "caught: MemoryError no room for the third step" in worker.output
             assert "caught: UpdateFailedError the update of 'weight to bias (2)'" in worker.output
+            assert "interrupted: the update of 'weight to bias (2)' failed" in worker.output
 
 
 def test_wrap_is_not_for_mlfabric() -> None:

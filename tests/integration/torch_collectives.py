@@ -172,6 +172,14 @@ def from_one_to_one(rank: int, workers: int) -> None:
         dist.send(torch.full((3,), 1.0), 0)
 
 
+def where_new_tensors_go_elsewhere(rank: int, workers: int) -> None:
+    rows, given = torch.empty(workers), torch.full((workers,), float(rank))
+    with torch.device("meta"):
+        dist.all_reduce(given)
+        dist.all_to_all_single(rows, given)
+    assert rows.tolist() == [float(sum(range(workers)))] * workers
+
+
 def together(rank: int, workers: int) -> None:
     with dist._coalescing_manager(async_ops=True) as coalesced:
         for tensor in (summed := [torch.ones(n) for n in (2, 3)]):
@@ -315,6 +323,7 @@ def main() -> None:
     extremes(rank, workers)
     from_one_to_one(rank, workers)
     in_inference_mode(rank, workers)
+    where_new_tensors_go_elsewhere(rank, workers)
     together(rank, workers)
     of_some(rank, workers)
     ddp(rank)

@@ -203,6 +203,18 @@ def shared_alike() -> None:
                 check_equal(model, f"all {next(checks)}")
 
 
+def where_new_tensors_go_elsewhere() -> None:
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with torch.device("meta"):
+        mercury.local_steps(model, optimizer, plain_outer, every=2)
+    for step in range(4):
+        loss_of(model, mercury.rank(), step).backward()
+        with torch.device("meta"):
+            optimizer.step()
+    check_equal(model, "made on the CPU")
+
+
 def odd_parameters() -> None:
     """Types and layouts, a frozen one, one in two places, and one that the optimizer has not."""
     model = nn.Module()

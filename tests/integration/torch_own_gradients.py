@@ -4,13 +4,15 @@ average is the gradient of a model that trains alone."""
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
 from pslite_ext import _core
-from tests.integration.torch_pairs import alike, inputs, pair, sgd, step, train_both
+from tests.integration.torch_pairs import STEPS, alike, inputs, pair, sgd, step, train_both
 
 
 def _share() -> float:
@@ -42,6 +44,38 @@ def added_up_after_a_sum() -> None:
             with optimizer.no_sync() if number else contextlib.nullcontext():
                 (_loss(model, x) * _share()).backward()
             _loss(alone, x).backward()
+        for its in (optimizer, other):
+            its.step()
+            its.zero_grad()
+    alike(model, alone)
+
+
+class Either(nn.Module):  # type: ignore[misc]
+    """Each half has a type of its own, so it travels by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halves = nn.ModuleList([nn.Linear(4, 2), nn.Linear(4, 2, dtype=torch.float64)])
+
+    def forward(self, x: Any, which: int) -> Any:
+        half = self.halves[which]
+        return half(x.to(half.weight.dtype))
+
+    def loss(self, x: Any, which: int) -> Any:
+        return self(x, which).pow(2).sum()
+
+
+def added_up_by_each_worker_alone_after_a_sum() -> None:
+    """Of one half of the model on each worker; then of no half on worker 0."""
+    model, optimizer, alone, other = pair(Either)
+    for number, x in enumerate(inputs()):
+        (model.loss(x, 0) + model.loss(x, 1)).backward()
+        (alone.loss(x, 0) + alone.loss(x, 1)).backward()
+        with optimizer.no_sync():
+            if number % 2 == 0 or _core.rank():
+                model.loss(x, _core.rank()).backward()
+        for half in (0, 1) if number % 2 == 0 else (1,):
+            (alone.loss(x, half) / 2).backward()
         for its in (optimizer, other):
             its.step()
             its.zero_grad()
@@ -105,10 +139,81 @@ def layers_thawed_one_after_the_other() -> None:
     train_both(model, optimizer, alone, other)
 
 
+class Placed(nn.Module):  # type: ignore[misc]
+    """Words and their places; with one text, the gradient of both is the same memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(9, 256), nn.Parameter(torch.randn(257, 256))
+        self.last = nn.Linear(256, 257)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(self.words(x) + self.places[None])
+
+
+class Detached(torch.autograd.Function):  # type: ignore[misc]
+    """A sum that hands out its gradient as compiled graphs do: of memory that is not said to be
+    shared."""
+
+    @staticmethod
+    def forward(_: Any, one: Any, other: Any) -> Any:
+        return one + other
+
+    @staticmethod
+    def backward(_: Any, gradient: Any) -> Any:
+        return gradient.detach(), gradient.detach()
+
+
+class Added(nn.Module):  # type: ignore[misc]
+    """Two parameters whose gradients are the same memory."""
+
+    def __init__(self, add: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.one, self.other = (nn.Parameter(torch.randn(257, 256)) for _ in range(2))
+        self.add = add
+
+    def forward(self, x: Any) -> Any:
+        return self.add(self.one, self.other) * x
+
+
+def gradients_that_share_memory() -> None:
+    """Each travels alone, so it is summed where it is if nobody else has that memory."""
+    by_views = functools.partial(Added, lambda one, other: one.view(-1) + other.view(-1))
+    by_hand = functools.partial(Added, lambda one, other: Detached.apply(one, other).view(-1))
+    torch.manual_seed(6)
+    words = torch.randint(9, (2 * STEPS, 2, 1, 257))  # of both workers
+    factors = torch.randn(2 * STEPS, 2, 257 * 256)
+    for make, batches in ((Placed, words), (by_views, factors), (by_hand, factors)):
+        for backwards in (1, 2):
+            model, optimizer, alone, other = pair(make)
+            for number, both in enumerate(batches, 1):
+                is_last = number % backwards == 0
+                with contextlib.nullcontext() if is_last else optimizer.no_sync():
+                    model(both[_core.rank()]).pow(2).mean().backward()
+                sum(alone(x).pow(2).mean() / 2 for x in both).backward()
+                for its in (optimizer, other) if is_last else ():
+                    its.step()
+                    its.zero_grad()
+            alike(model, alone)
+
+
+def gradients_are_summed_where_they_are() -> None:
+    """If nobody else has that memory: a view of it is no other."""
+    model, _, _, _ = pair(lambda: nn.Linear(300, 300))
+    came: list[int] = []
+    weight = model.weight
+    weight.register_post_accumulate_grad_hook(lambda its: came.append(its.grad.data_ptr()))
+    _loss(model, torch.ones(2, 300)).backward()
+    assert came == [weight.grad.data_ptr()]
+
+
 OWN_GRADIENTS = (
     hooks_that_change_gradients,
     added_up_after_a_sum,
+    added_up_by_each_worker_alone_after_a_sum,
     set_by_hand_after_a_sum,
     thawed_and_clipped,
     layers_thawed_one_after_the_other,
+    gradients_that_share_memory,
+    gradients_are_summed_where_they_are,
 )

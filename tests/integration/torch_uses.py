@@ -31,6 +31,7 @@ from tests.integration.torch_pairs import (
     step,
     train_both,
 )
+from tests.integration.torch_surroundings import SURROUNDINGS
 
 
 class Twice(nn.Module):  # type: ignore[misc]
@@ -415,11 +416,6 @@ def complex_parameters() -> None:
         train_both(*pair(Rotation, kind))
 
 
-def batch_norm_over_workers_without_a_group() -> None:
-    """It says so; a process group would be a script's own affair."""
-    pair(lambda: nn.SyncBatchNorm.convert_sync_batchnorm(layers()))
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for use in (
@@ -442,8 +438,8 @@ if __name__ == "__main__":
         pickled,
         optimizers_of_one_s_own,
         complex_parameters,
-        batch_norm_over_workers_without_a_group,
         *OWN_GRADIENTS,
+        *SURROUNDINGS,
     ):
         use()
         print(use.__name__, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -36,6 +37,17 @@ class Averaging(nn.Module):  # type: ignore[misc]
 Averaging.__name__ = "DistributedDataParallel"
 
 
+class Counted(nn.Parameter):  # type: ignore[misc]
+    """It hears of its uses."""
+
+    uses = 0
+
+    @classmethod
+    def __torch_function__(cls, *how: Any) -> Any:
+        cls.uses += 1
+        return super().__torch_function__(*how)
+
+
 def step(model: Any, optimizer: Any) -> None:
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
@@ -61,6 +73,12 @@ def alone() -> None:
     tied.one = nn.Parameter(torch.ones(6))
     tied.other = nn.Parameter(tied.one.data[3:])
     tell(lambda: mercury.wrap(tied, torch.optim.SGD(tied.parameters(), lr=0.1)))
+    graph = nn.Linear(3, 2)
+    graph.register_buffer("neighbours", torch.eye(3).to_sparse())
+    tell(lambda: mercury.wrap(graph, torch.optim.SGD(graph.parameters(), lr=0.1)))
+    noted = nn.Module()
+    noted.counted = Counted(torch.ones(3))
+    tell(lambda: mercury.wrap(noted, torch.optim.SGD(noted.parameters(), lr=0.1)))
     copied = nn.DataParallel(nn.Linear(3, 2))
     tell(lambda: mercury.wrap(copied, torch.optim.SGD(copied.parameters(), lr=0.1)))
     tell(lambda: mercury.wrap(*pair(), wire="bf17"))
@@ -162,6 +180,20 @@ class Failing(torch.optim.SGD):  # type: ignore[misc]
         return super().step(closure)
 
 
+def interrupted_update() -> None:
+    """Ctrl-C comes when some gradients are where the optimizer looks for them."""
+    model, optimizer = mercury.wrap(*pair())
+    step(model, optimizer)
+    effects = [None, KeyboardInterrupt, None, None]
+    ctrl_c = patch("pslite_ext.torch.updates.set_raw_grad", side_effect=effects)
+    with contextlib.suppress(KeyboardInterrupt), ctrl_c:
+        optimizer.synchronize()
+    try:
+        optimizer.synchronize()
+    except RuntimeError as error:
+        print("interrupted:", error, flush=True)
+
+
 def last_update(caught: bool = False) -> None:
     """The last update fails: at the end of the script, or where the script catches it."""
     model = nn.Linear(3, 2)
@@ -182,6 +214,7 @@ def last_update(caught: bool = False) -> None:
 
 
 def caught_update() -> None:
+    interrupted_update()
     last_update(caught=True)
 
 
