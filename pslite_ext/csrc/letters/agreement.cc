@@ -71,13 +71,13 @@ void Agreement::Hear(int worker, const Claim& claim, uint64_t ticket,
   if (worker < 0 || static_cast<size_t>(worker) >= departed_.size()) {
     return verdicts->push_back({ticket, Status::Corrupt("a claim of nobody's")});
   }
+  if (released_.count(claim.subject) != 0) return verdicts->push_back({ticket, Status::Ok()});
   if (subjects_.size() >= kSubjectsMax && subjects_.count(claim.subject) == 0) {
     return verdicts->push_back(
         {ticket, Status::Exhausted("more than " + std::to_string(kSubjectsMax) + " tensors")});
   }
   const auto [it, fresh] = subjects_.try_emplace(claim.subject);
   ClaimState& subject = it->second;
-  if (subject.released) return verdicts->push_back({ticket, Status::Ok()});
   if (fresh) {
     subject.claim = claim;
     subject.first_worker = worker;
@@ -132,12 +132,16 @@ Status Agreement::WaitsForDeparted(const ClaimState& subject) const {
 }
 
 void Agreement::Release(uint64_t subject, std::vector<Verdict>* verdicts) {
-  if (subjects_.size() >= kSubjectsMax && subjects_.count(subject) == 0) return;
-  ClaimState& its = subjects_[subject];
-  Agree(&its, verdicts);
-  its = ClaimState();
-  its.heard.resize(departed_.size());
-  its.agreed = its.released = true;
+  const auto it = subjects_.find(subject);
+  if (it != subjects_.end()) {
+    Agree(&it->second, verdicts);
+    subjects_.erase(it);
+  }
+  if (!released_.insert(subject).second) return;
+  in_order_.push_back(subject);
+  if (in_order_.size() <= kReleasedMax) return;
+  released_.erase(in_order_.front());
+  in_order_.pop_front();
 }
 
 void Agreement::Comes(int worker) {

@@ -7,6 +7,10 @@
 //             open --a worker that has not spoken leaves--> refused
 //             any --it is of no use any more--> released: who says so still is waited for by nobody
 //
+// What is released is a newcomer's. The newcomer says so, and the one claim that there is of it, by
+// whoever gives it, may still be on its way. So the numbers of the last kReleasedMax are
+// remembered, and nothing else: no claim is overtaken by so many.
+//
 // Each change of how a tensor is summed is a subject of its own, forgotten once all agree, and so
 // is each time at which steps are compared. Workers that have left need not agree to it: the sum
 // itself will miss them. Where the job goes on without those that go, nobody waits for what they
@@ -18,8 +22,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -33,7 +39,8 @@ class Agreement {
     uint64_t ticket = 0;  // the caller's name for the claim
     Status status;
   };
-  static constexpr size_t kSubjectsMax = 1 << 18;
+  static constexpr size_t kSubjectsMax = 1 << 18;  // without those that are released
+  static constexpr size_t kReleasedMax = 1 << 16;
 
   explicit Agreement(int num_workers, bool elastic = false)
       : elastic_(elastic), departed_(static_cast<size_t>(num_workers), false) {}
@@ -54,7 +61,7 @@ class Agreement {
     int first_worker = 0;  // who that was
     std::vector<bool> heard;
     std::vector<uint64_t> waiting;
-    bool agreed = false, released = false;
+    bool agreed = false;
     Status refused;
   };
 
@@ -70,6 +77,8 @@ class Agreement {
   const bool elastic_;
   std::vector<bool> departed_;
   std::unordered_map<uint64_t, ClaimState> subjects_;
+  std::unordered_set<uint64_t> released_;
+  std::deque<uint64_t> in_order_;  // the same
 };
 
 }  // namespace mercury

@@ -10,6 +10,13 @@ namespace {
 
 constexpr size_t kQuestionsMax = 1024;  // that servers have still to answer
 
+// A parameter has a sum under way as a whole, and one by rows, at most: each waits for what was
+// said before it.
+constexpr size_t kMannersKept = 2;
+// A thread of a script waits for each before its next step. With several stores in threads of their
+// own, one may go on for so long while another has not heard.
+constexpr size_t kStepsKept = 256;
+
 std::string WhatIs(const Operation& op) {
   const auto& claim = op.command.claim;
   if (!claim) return "a command";
@@ -104,15 +111,34 @@ Status Errands::Hear(int server, const std::string& bytes, int64_t now_us,
       std::find(errand.awaits.begin(), errand.awaits.end(), true) != errand.awaits.end();
   if (more && errand.status.ok()) return Status::Ok();
   const auto& claim = errand.op->command.claim;
-  if (options_.servers_may_go && claim) said_.push_back(*claim);
+  if (options_.servers_may_go && claim) Keep(it->first, errand.op->command);
   over->push_back({errand.op, errand.status.About(errand.op->command.about)});
   open_.erase(it);
   return Status::Ok();
 }
 
+// Answers of several servers may come in another order than tickets have.
+void Errands::Keep(uint64_t ticket, const Operation::Command& command) {
+  const Claim& claim = *command.claim;
+  uint64_t of = claim.subject;
+  size_t most = 1;
+  if (claim.of == Claim::Kind::kSums) {
+    of = command.about.key;
+    most = kMannersKept;
+  } else if (claim.of == Claim::Kind::kSteps) {
+    of = 0;
+    most = kStepsKept;
+  }
+  auto& last = said_[{claim.of, of}];
+  last[ticket] = claim;
+  if (last.size() > most) last.erase(last.begin());
+}
+
 void Errands::Moved(int server) {
-  for (const Claim& claim : said_) {
-    if (HomeOf(claim) == server) send_(server, ClaimLetter{next_++, claim});
+  for (const auto& [of, claims] : said_) {
+    for (const auto& [ticket, claim] : claims) {
+      if (HomeOf(claim) == server) send_(server, ClaimLetter{next_++, claim});
+    }
   }
   for (const auto& [ticket, errand] : open_) {
     if (!errand.awaits[static_cast<size_t>(server)]) continue;

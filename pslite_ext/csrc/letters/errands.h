@@ -3,9 +3,14 @@
 //
 //   errand:  open --every server that was asked has answered--> over
 //
+// Where servers may go, claims are kept: whoever takes a server's place knows of none, and other
+// workers may still wait for what this one has said. Of those that come again and again (how a
+// parameter is summed, what optimizers have been told), none waits for more than the last ones, for
+// it says the next ones only when it has heard of those before.
+//
 // Thread-safety: none; its user owns it. No I/O, no clock. Ownership: operations under way.
 // Invariants: every operation is over once; whoever calls finishes it, so that nothing is called
-// back from here but `report` and `stalled`.
+// back from here but `report` and `stalled`; what is kept does not grow with the steps of a job.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "letters/job_letters.h"
@@ -48,8 +54,8 @@ class Errands {
   // sent it all".
   void AskAbout(int server, MissingLetter letter, const std::string& what, const char* owes,
                 int64_t since_us, int64_t moved_us, int64_t now_us);
-  // Another has taken the server's place, and is told all that it was told. What has been decided
-  // already is said again: other workers may not have heard so.
+  // Another has taken the server's place, and is told all that others may wait for. What has been
+  // decided already is said again: other workers may not have heard so.
   void Moved(int server);
   void Fail(const Status& status, std::vector<Over>* over);
   // A line for each that is open.
@@ -67,6 +73,7 @@ class Errands {
     int64_t seconds = 0;
     bool over = false;  // the job ends for it
   };
+  void Keep(uint64_t ticket, const Operation::Command& command);
   void Trace(uint8_t operation, const Operation& op, int server, size_t bytes,
              int64_t now_us) const;
   void TakeMissing(int server, const Question& question, const std::vector<int>& missing) const;
@@ -76,8 +83,10 @@ class Errands {
   const Send send_;
   const Report report_;
   uint64_t next_ = 1;
-  int64_t ticked_us_ = 0;               // last
-  std::vector<Claim> said_;             // and decided, if servers may go
+  int64_t ticked_us_ = 0;  // last
+  // What was said and is decided, if servers may go: the last of each kind and parameter, by
+  // ticket.
+  std::map<std::pair<Claim::Kind, uint64_t>, std::map<uint64_t, Claim>> said_;
   std::map<uint64_t, Errand> open_;     // by ticket
   std::map<uint64_t, Question> asked_;  // the same
 };

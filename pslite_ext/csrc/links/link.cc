@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/clock.h"
@@ -35,6 +36,15 @@ Link::Link(std::unique_ptr<Channel> channel, int peer, Endpoint* endpoint,
   headers_.reserve(kPacketsAtOnce);
   checksums_.reserve(kPacketsAtOnce);
   kept_.reserve(kPacketsAtOnce);
+}
+
+// Of a batch that is not written to its end, some may be lent already.
+Link::~Link() {
+  try {
+    channel_->Keep(&kept_);
+  } catch (const std::bad_alloc&) {
+    kept_.clear();  // the job fails for it: nobody makes use of what is read
+  }
 }
 
 Status Link::Read(int64_t now_us) {

@@ -43,6 +43,7 @@ struct LinkOptions {
 class Link : private PacketSink {
  public:
   Link(std::unique_ptr<Channel> channel, int peer, Endpoint* endpoint, const LinkOptions& options);
+  ~Link() override;
 
   // Reads what is there, but not forever; kClosed: the peer has said goodbye and hung up.
   Status Read(int64_t now_us);

@@ -310,7 +310,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
   }
   if (!still.ok()) return still;
   const bool begins = !first && !asynchronous && link->at == 0;
-  if (begins && !Begins(tensor, link->mine, worker, link->named)) return Status::Ok();
+  if (begins && !Begins(tensor, link->mine, worker, link->named, header.kind)) return Status::Ok();
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;
   const bool keeps = Keeps(*tensor, header.kind), apart = !keeps && options_.lanes > 1;
@@ -346,7 +346,6 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     Applied(tensor, link->mine, worker, header.kind);
   } else {
     progress = kComplete;
-    tensor->progress.Quiet(link->mine, w) = header.kind == PacketKind::kPush;
     if (!apart) CopyComplete(tensor, link->mine, workers, last_of_all);
   }
   return Status::Ok();
@@ -364,7 +363,8 @@ void Aggregator::Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, ui
 }
 
 // The first part of a copy is in. Whether it may be added to the others.
-bool Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named) {
+bool Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named,
+                        PacketKind kind) {
   Slot& slot = tensor->slots[mine];
   const Codec& back = named.coded.codec->sent_back();
   if (slot.begun == 0) slot.back = &back;
@@ -376,8 +376,10 @@ bool Aggregator::Begins(SummedTensor* tensor, uint64_t mine, int worker, const N
     return false;
   }
   slot.begun += named.workers;
-  tensor->progress.StandsFor(mine, static_cast<size_t>(worker)) =
-      static_cast<uint16_t>(named.workers);
+  const auto w = static_cast<size_t>(worker);
+  tensor->progress.StandsFor(mine, w) = static_cast<uint16_t>(named.workers);
+  // Before any part of the sum can be answered.
+  tensor->progress.Quiet(mine, w) = kind == PacketKind::kPush ? 1 : 0;
   return true;
 }
 

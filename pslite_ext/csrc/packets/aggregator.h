@@ -181,7 +181,7 @@ class Aggregator : public Endpoint, public HostSums {
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
   void AnswerPart(SummedTensor* tensor, uint64_t mine);
-  bool Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named);
+  bool Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named, PacketKind kind);
   // Whether the worker's copy is in, by itself or in what stands for its host.
   bool IsIn(const SummedTensor& tensor, uint64_t mine, int worker) const;
   void CopyComplete(SummedTensor* tensor, uint64_t mine, int workers, bool last_of_all);

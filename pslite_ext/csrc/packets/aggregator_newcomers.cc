@@ -78,7 +78,7 @@ void Aggregator::Release(uint64_t key) {
   }
   tensor->slots = std::vector<Slot>();
   tensor->resumptions = std::vector<Resumption>();
-  tensor->progress.Resize(0, peers_.size());
+  tensor->progress = SlotProgress();
 }
 
 // What only those that are in may say.

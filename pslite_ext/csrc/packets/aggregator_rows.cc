@@ -42,7 +42,7 @@ Status Aggregator::EndRows(Receiving* link, int worker, const Header& header, in
   if (!status.ok()) return Corrupt(tensor->declared, status.detail());
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
   uint32_t& progress = tensor->progress.Of(link->mine, w);
-  if (progress == 0) Begins(tensor, link->mine, worker, link->named);
+  if (progress == 0) Begins(tensor, link->mine, worker, link->named, header.kind);
   progress += header.length;
   if (!whole) return Status::Ok();
   Acknowledge(tensor, link->mine, worker, progress);

@@ -60,6 +60,9 @@ Status MercuryWorker::Start(const std::vector<Home>& servers, PlaneDoor door) {
     LinkOptions link = options_.link();
     link.first_peer = options_.rank % options_.shares.servers();
     link.lends = lends_;
+    if (host_sums_ != nullptr) {
+      link.ring_bytes = RingBytesOf(static_cast<size_t>(options_.lanes) * (beside_.size() - 1));
+    }
     slice->lane = std::make_unique<Lane>(EndOf(slice.get()), link, std::move(events));
     slice->lane->on_turn = [this, s = slice.get()](int64_t now_us) {
       for (auto& [server, dialer] : s->dialers) dialer->Turn(now_us);

@@ -11,7 +11,9 @@ namespace mercury {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kClassMin = 8, kClassMax = 26;  // blocks of 256 bytes ... 64 MiB
+// Blocks of 256 bytes ... 64 GiB: of a slot that is summed by rows, the sum may have them all.
+constexpr size_t kClassMin = 8, kClassMax = 36;
+constexpr size_t kKeptBytesMax = size_t{64} << 20;  // larger ones go back to the system
 
 size_t ClassOf(size_t bytes) {
   size_t c = kClassMin;
@@ -114,7 +116,9 @@ Block PacketPool::Get(size_t bytes) {
       const std::lock_guard<std::mutex> back(keep->mutex);
       MERCURY_CHECK(block_bytes <= keep->handed_out);
       keep->handed_out -= block_bytes;
-      keep->free[index].push_back(returned);
+      if (block_bytes <= kKeptBytesMax) return keep->free[index].push_back(returned);
+      keep->Delete(returned, block_bytes);
+      keep->bytes -= block_bytes;
     });
   } catch (const std::bad_alloc&) {
     return nullptr;  // shared_ptr has given the block back

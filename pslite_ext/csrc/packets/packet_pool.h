@@ -1,5 +1,6 @@
-// Memory for packets on a server: aligned blocks, handed out again and again, below a cap. They lie
-// where workers of this host can read them, if there are any.
+// Memory for packets on a server: aligned blocks, handed out again and again, below a cap; very
+// large ones go back to the system. They lie where workers of this host can read them, if there are
+// any.
 //
 // Thread-safety: all functions from any thread, and blocks may end on any. Ownership: a block goes
 // back to the pool when its last holder lets go; blocks may outlive the pool. Invariant: bytes in

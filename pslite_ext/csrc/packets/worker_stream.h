@@ -97,6 +97,11 @@ struct WorkerStreams::Stream {
   int64_t since_us = 0, moved_us = 0, ask_at_us = 0;
 
   const Codec& plain() const { return PlainCodec(shared->traits.dtype); }
+  // Whether there is something that the lane may send: a slot of its own, or one that none has.
+  bool Has(int server, int lane) const {
+    const ServerStream& part = parts[static_cast<size_t>(server)];
+    return part.begun[static_cast<size_t>(lane)].at != 0 || part.next != part.ready;
+  }
 };
 
 struct WorkerStreams::Server {

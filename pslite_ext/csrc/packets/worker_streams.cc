@@ -321,8 +321,7 @@ bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
     const LaneTurn turn(&mutex_, &torn_);
     calls_.Asks(server, lane);
     LinkState& link = LinkTo(server, lane);
-    bool found = !link.first.empty();
-    if (!found) found = NextData(server, lane, now_us, out, &coding);
+    const bool found = !link.first.empty() || NextData(server, lane, now_us, out, &coding);
     if (!link.first.empty()) {  // then data was found, and waits for what comes before it
       *out = std::move(link.first.front());
       link.first.pop_front();
@@ -341,9 +340,8 @@ void WorkerStreams::OnFull(int number, int64_t now_us) {
   const LaneTurn turn(&mutex_, &torn_);
   calls_.Full(server, lane);
   uint64_t more;
-  if (!failure_.ok()) return;
-  const bool rest = servers_[static_cast<size_t>(server)]->policy->Next(now_us, &more);
-  if (rest) calls_.Offer(server, lane);
+  Policy* policy = servers_[static_cast<size_t>(server)]->policy.get();
+  if (failure_.ok() && policy->Next(now_us, &more)) calls_.Offer(server, lane);
 }
 
 // Whether there is data that this link may send now; it is `out`, unless something is to be said
@@ -353,11 +351,12 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   uint64_t portion;
   if (lane != 0 && AnswersUnits(options_.policy.kind)) return false;
   if (!failure_.ok() || !its.policy->Next(now_us, &portion)) return false;
+  // What is left of it may be other lanes'.
+  const auto may = [&](uint64_t each) { return its.portions.at(each)->Has(server, lane); };
+  if (!may(portion) && !its.policy->NextOf(may, now_us, &portion)) return false;
   Stream* tensor = its.portions.at(portion);
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   Begun& begun = part.begun[static_cast<size_t>(lane)];
-  // What is left of it may be other lanes'.
-  if (begun.at == 0 && part.next == part.ready) return false;
   LinkState& link = LinkTo(server, lane);
   Announce(&link, *tensor, &part, lane);
   if (!link.first.empty()) return true;

@@ -198,6 +198,7 @@ class WorkerStreams : public Endpoint {
   LaneCalls calls_;
   std::vector<bool> moved_;                              // by server: that has been lost
   std::map<std::pair<uint64_t, bool>, uint8_t> rounds_;  // of tensors that others had before
+  int leader_goodbyes_ = 0;                              // one for each of its links
   Status leader_left_;
   std::map<uint64_t, Stream*> active_;  // under way, by the number of their start
   GivenUp given_up_;

@@ -77,6 +77,7 @@ void WorkerStreams::HostReady(uint64_t key, int server, uint64_t slots, uint8_t 
 
 void WorkerStreams::HostFailed(uint64_t key, const Status& status) {
   const Turn turn(this);
+  if (!failure_.ok()) return;
   const auto found = tensors_.find({key, false});
   if (found == tensors_.end() || found->second->op == nullptr) return;
   FailTogether(found->second.get(), status);
@@ -107,7 +108,7 @@ void WorkerStreams::GiveToHost(const Stream& stream, ServerStream* part, uint64_
 
 // Sums that the leader was to make are made no more.
 void WorkerStreams::LeaderLeft() {
-  if (!leader_left_.ok()) return;
+  if (!leader_left_.ok() || !failure_.ok()) return;
   leader_left_ = HasLeft(options_.hosts.LeaderOf(options_.rank));
   std::vector<Stream*> lost;
   for (const auto& [start, tensor] : active_) {

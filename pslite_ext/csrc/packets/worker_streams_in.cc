@@ -26,7 +26,10 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
   if (link.op != nullptr) let_go_.push_back(std::move(link.op));
   switch (header.kind) {
     case PacketKind::kGoodbye:
-      if (server == servers() && header.offset == 0) LeaderLeft();
+      // What the leader's other links carry may still be under way.
+      if (server == servers() && header.offset == 0 && ++leader_goodbyes_ == options_.lanes) {
+        LeaderLeft();
+      }
       return Status::Ok();
     case PacketKind::kSum:
     case PacketKind::kCodedSum:
@@ -154,6 +157,12 @@ Status WorkerStreams::BeginRows(int server, LinkState* link, const Header& heade
       place.at != part.received[mine]) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': rows that were not asked for");
+  }
+  // The first part makes room for the set, and its end may make more.
+  for (int lane = 0; lane < options_.lanes; ++lane) {
+    const LinkState& other = LinkTo(server, lane);
+    const bool same = &other != link && other.tensor == tensor && other.mine == mine;
+    if (same) return TwiceAtOnce(tensor->shared->traits.name);
   }
   Buffer& set = tensor->op->answers[place.slot];
   if (place.at == 0) set = Buffer::Allocate(header.length);

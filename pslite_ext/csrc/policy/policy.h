@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -87,6 +88,12 @@ class Policy {
   virtual void More(uint64_t portion, uint64_t slots, int64_t now_us) = 0;
   // Which portion's next packet to send now; false: none may be sent now.
   virtual bool Next(int64_t now_us, uint64_t* portion) = 0;
+  // The same, of the portions that who asks `may` send: Next has named one whose last slots others
+  // have begun, and are to end. False: there is none, or the policy keeps to its order.
+  using May = std::function<bool(uint64_t portion)>;
+  virtual bool NextOf(const May& /*may*/, int64_t /*now_us*/, uint64_t* /*portion*/) {
+    return false;
+  }
   // A packet of the portion that Next named has been handed to the link; `slot_done`: its slot's
   // last.
   virtual void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) = 0;

@@ -44,6 +44,15 @@ bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   return true;
 }
 
+bool PacketPolicy::NextOf(const May& may, int64_t now_us, uint64_t* portion) {
+  UrgencyQueue<uint64_t>::Position at;
+  if (!waiting_.Find(std::cref(may), &at)) return false;
+  const uint64_t first = waiting_.At(at);
+  if (!MaySend(portions_.at(first).urgency, now_us)) return false;
+  *portion = first;
+  return true;
+}
+
 void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) {
   const auto it = portions_.find(portion);
   if (it == portions_.end()) return;
@@ -58,11 +67,10 @@ void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_
   if (!slot_done) return;
   --it->second.slots_left;
   if (--it->second.ready != 0) return;
-  if (!waiting_.empty() && waiting_.Front() == portion) {
-    waiting_.Pop();
-  } else {
-    waiting_.Remove([portion](uint64_t other) { return other == portion; });
-  }
+  UrgencyQueue<uint64_t>::Position at;
+  const bool waits = waiting_.Find([portion](uint64_t other) { return other == portion; }, &at);
+  MERCURY_CHECK(waits);
+  waiting_.Erase(at);
 }
 
 void PacketPolicy::Returned(uint64_t portion, uint64_t bytes, int64_t now_us) {

@@ -23,6 +23,7 @@ class PacketPolicy : public Policy {
   void Ready(const Portion& portion, int64_t now_us) override;
   void More(uint64_t portion, uint64_t slots, int64_t now_us) override;
   bool Next(int64_t now_us, uint64_t* portion) override;
+  bool NextOf(const May& may, int64_t now_us, uint64_t* portion) override;
   void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override;
   void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) override;
   void Acknowledged(uint64_t /*portion*/, uint64_t /*bytes*/) override {}

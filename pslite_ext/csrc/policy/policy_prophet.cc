@@ -58,6 +58,11 @@ class ProphetPolicy : public PacketPolicy {
     return true;
   }
 
+  // Nothing interrupts a block.
+  bool NextOf(const May& may, int64_t now_us, uint64_t* portion) override {
+    return !Plans() && PacketPolicy::NextOf(may, now_us, portion);
+  }
+
   void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override {
     const auto it = portions_.find(portion);
     if (it == portions_.end()) return;

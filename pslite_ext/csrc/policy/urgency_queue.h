@@ -2,11 +2,15 @@
 // constant time through a bit map of bit maps.
 //
 // Priorities are MXNet's: any int32, larger is more urgent. They are mapped, in order, to at most
-// `levels_max` levels as they are first seen (that once costs time proportional to the levels);
-// when there are more priorities than levels, neighbours share one, first come, first served.
+// `levels_max` levels as they are first seen (that once costs time proportional to the levels and
+// to what waits); when there are more priorities than levels, neighbours share one, first come,
+// first served. When there are more than can be remembered, those that differ in their last bit
+// alone are one from then on, then in the last two, and so on: what has been seen is never new
+// again.
 //
 // Thread-safety: none. Invariants: Front is the oldest item of the most urgent non-empty level;
-// items of one priority keep their order.
+// items of one priority keep their order; of two levels, the more urgent one has the larger
+// priorities.
 #pragma once
 
 #include <algorithm>
@@ -126,18 +130,17 @@ class UrgencyQueue {
   }
   // The level of a priority; makes room for one that is new.
   size_t Learn(int32_t priority) {
-    const auto at = std::lower_bound(known_.begin(), known_.end(), priority, std::greater<>());
+    const int32_t group = priority >> shift_;  // rounded down
+    const auto at = std::lower_bound(known_.begin(), known_.end(), group, std::greater<>());
     const auto index = static_cast<size_t>(at - known_.begin());
-    if (at != known_.end() && *at == priority) return LevelAt(index);
-    const bool full = known_.size() >= kKnownMax;
-    // Somebody counts with them. While most are waited for, a new one shares its neighbour's level.
-    if (full && size_ >= kKnownMax / 2) return LevelAt(std::min(index, known_.size() - 1));
+    if (at != known_.end() && *at == group) return LevelAt(index);
     std::vector<std::pair<int32_t, Item>> waiting;
     Drain(&waiting);
-    if (full) {
-      known_.assign(1, priority);  // those that somebody waits for are learnt again below
-    } else {
-      known_.insert(at, priority);
+    known_.insert(at, group);
+    while (known_.size() > kKnownMax) {
+      ++shift_;
+      for (int32_t& each : known_) each >>= 1;
+      known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
     }
     MERCURY_CHECK(std::is_sorted(known_.begin(), known_.end(), std::greater<>()));
     levels_.resize(std::min(known_.size(), levels_max_));
@@ -156,7 +159,8 @@ class UrgencyQueue {
   }
 
   const size_t levels_max_;
-  std::vector<int32_t> known_;  // descending
+  int shift_ = 0;               // bits in which priorities are not told apart
+  std::vector<int32_t> known_;  // without those, descending
   std::vector<std::deque<std::pair<int32_t, Item>>> levels_;
   std::vector<uint64_t> groups_;
   uint64_t summary_ = 0;

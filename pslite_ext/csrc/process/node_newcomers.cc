@@ -62,11 +62,11 @@ Status Node::Enter(const std::string& standing) {
   Worker* worker = Front();
   if (worker == nullptr) return Status::Closed("this process is not a worker of a running job");
   char* end = nullptr;
-  const long next = std::strtol(standing.c_str(), &end, 10);  // NOLINT: the library's type
+  const uint64_t next = std::strtoull(standing.c_str(), &end, 10);
   if (*end != '\n') return Status::Corrupt("where other workers stand makes no sense");
   const Status status = worker->Enter(end + 1);
   if (!status.ok()) return status;
-  numbers_.GoOnFrom(static_cast<int32_t>(next));
+  numbers_.GoOnFrom(next);
   const std::lock_guard<std::mutex> lock(mutex_);
   outside_ = false;
   return status;

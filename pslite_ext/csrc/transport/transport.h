@@ -36,20 +36,24 @@ class Transport {
 };
 
 // Numbers a worker's pushes and pulls in the order in which they are dispatched, whichever
-// transport carries them: traces tell them apart by it.
+// transport carries them: traces tell them apart by it. After kNumbers of them it begins again:
+// what was under way with those numbers is long over.
 class DispatchNumbers {
  public:
+  static constexpr uint64_t kNumbers = uint64_t{1} << 30;  // in a record's field, a pull's, too
+
   // For a push or pull, and one more if a pull follows the push. First values have none.
   int32_t Take(const Operation& op) {
     if (op.kind == Operation::Kind::kFirstValue) return 0;
-    return next_.fetch_add(op.pulls_sum() ? 2 : 1);
+    const uint64_t taken = next_.fetch_add(op.pulls_sum() ? 2 : 1);
+    return static_cast<int32_t>((taken - 1) % kNumbers + 1);
   }
-  int32_t next() const { return next_; }
+  uint64_t next() const { return next_; }
   // Of who comes while the job runs: the others'.
-  void GoOnFrom(int32_t next) { next_ = next; }
+  void GoOnFrom(uint64_t next) { next_ = next; }
 
  private:
-  std::atomic<int32_t> next_{1};
+  std::atomic<uint64_t> next_{1};
 };
 
 }  // namespace mercury

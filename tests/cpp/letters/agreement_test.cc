@@ -211,6 +211,24 @@ TEST(what_nobody_uses_any_more_is_waited_for_by_nobody) {
   server.Departed(2);
 }
 
+// However many newcomers there have been, and whichever server has anything to do with it.
+TEST(what_is_released_is_not_counted_nor_kept_for_good) {
+  Server server(2, true);
+  const auto before = server.Hear(0, 7, kShape);
+  server.Release(7);
+  CHECK_OK(server.answers.at(before));
+  for (uint64_t subject = 8; subject < 8 + Agreement::kSubjectsMax; ++subject) {
+    server.Release(subject);
+  }
+  const auto last = server.Hear(0, 7 + Agreement::kSubjectsMax, kShape);
+  CHECK_OK(server.answers.at(last));
+  const auto first = server.Hear(0, 1, kShape), second = server.Hear(1, 1, kShape);
+  CHECK_OK(server.answers.at(first));
+  CHECK_OK(server.answers.at(second));
+  const auto again = server.Hear(0, 7, kShape);  // as if it were another
+  CHECK_FALSE(server.Answered(again));
+}
+
 TEST(a_claim_from_outside_the_job_is_answered_too) {
   Server server(2);
   for (const int worker : {-1, 2}) {

@@ -14,32 +14,16 @@ namespace {
 constexpr int64_t kSecond = 1000000;
 
 struct Job {
-  explicit Job(int num_workers, int num_servers = 2) {
+  explicit Job(int num_workers, int num_servers = 2, bool servers_may_go = false) {
     StallTimes stall;
     stall.warn_us = 30 * kSecond;
     stall.end_us = 100 * kSecond;
-    for (int s = 0; s < num_servers; ++s) {
-      clerks.push_back(std::make_unique<Clerk>(
-          num_workers,
-          [this, s](int worker, const JobLetter& letter) {
-            mail.push_back([this, s, worker, bytes = Encode(letter)] {
-              std::vector<Over> over;
-              CHECK_OK(errands[static_cast<size_t>(worker)]->Hear(s, bytes, now_us, &over));
-              FinishAll(over);
-            });
-          },
-          [this](int head, const std::string& body) {
-            obeyed.push_back(std::to_string(head) + body);
-            return body == "no" ? Status::Internal("it cannot") : Status::Ok();
-          },
-          [](uint64_t key, uint64_t offset) {
-            return std::vector<int>{static_cast<int>(key), static_cast<int>(offset)};
-          }));
-    }
+    for (int s = 0; s < num_servers; ++s) clerks.push_back(NewClerk(num_workers, s));
     for (int w = 0; w < num_workers; ++w) {
       errands.push_back(std::make_unique<Errands>(
           ErrandsOptions{ServerShares(num_servers), stall,
-                         [this](int worker, const std::string& /*line*/) { ended_by = worker; }},
+                         [this](int worker, const std::string& /*line*/) { ended_by = worker; },
+                         nullptr, servers_may_go},
           [this, w](int server, const JobLetter& letter) {
             mail.push_back([this, w, server, bytes = Encode(letter)] {
               CHECK_OK(clerks[static_cast<size_t>(server)]->Hear(w, bytes));
@@ -48,8 +32,33 @@ struct Job {
           [this](const std::string& line) { lines.push_back(line); }));
     }
   }
+  std::unique_ptr<Clerk> NewClerk(int num_workers, int s) {
+    return std::make_unique<Clerk>(
+        num_workers,
+        [this, s](int worker, const JobLetter& letter) {
+          if (worker == deaf) return;
+          mail.push_back([this, s, worker, bytes = Encode(letter)] {
+            std::vector<Over> over;
+            CHECK_OK(errands[static_cast<size_t>(worker)]->Hear(s, bytes, now_us, &over));
+            FinishAll(over);
+          });
+        },
+        [this](int head, const std::string& body) {
+          obeyed.push_back(std::to_string(head) + body);
+          return body == "no" ? Status::Internal("it cannot") : Status::Ok();
+        },
+        [](uint64_t key, uint64_t offset) {
+          return std::vector<int>{static_cast<int>(key), static_cast<int>(offset)};
+        });
+  }
   void Deliver() {
     for (; !mail.empty(); mail.pop_front()) mail.front()();
+  }
+  // Its letters go with it.
+  void Lose(int server) {
+    const auto s = static_cast<size_t>(server);
+    clerks[s] = NewClerk(static_cast<int>(errands.size()), server);
+    for (const auto& each : errands) each->Moved(server);
   }
   // What became of it: kCodes while it is open.
   std::shared_ptr<int> Ask(int worker, Operation::Command command) {
@@ -73,12 +82,28 @@ struct Job {
     return command;
   }
 
+  // The parameter's question of that number, and a store's of that step: each its own subject.
+  static Operation::Command SaysManner(uint64_t parameter, uint64_t number) {
+    Operation::Command command = Says(1000000 * (parameter + 1) + number, "whole arrays");
+    command.claim->of = Claim::Kind::kSums;
+    command.about.key = parameter;
+    return command;
+  }
+  static Operation::Command SaysStep(uint64_t step) {
+    const uint64_t subject = (uint64_t{1} << 40) + step;
+    Operation::Command command = Says(subject, "lr = 1 from update 1 on");
+    command.claim->of = Claim::Kind::kSteps;
+    command.about = {Subject::kModel, subject, "the workers' optimizers differ"};
+    return command;
+  }
+
   std::vector<std::unique_ptr<Clerk>> clerks;
   std::vector<std::unique_ptr<Errands>> errands;
   std::deque<std::function<void()>> mail;
   std::vector<std::string> obeyed, lines;
   std::string text;
   int ended_by = -1;
+  int deaf = -1;  // a worker that servers' answers do not reach
   int64_t now_us = 0;
 };
 
@@ -198,4 +223,46 @@ TEST(who_is_forgotten_is_not_answered) {
   clerk.Forget(0);
   CHECK_OK(clerk.Hear(1, claim));
   CHECK_TRUE(answered == std::vector<int>({1}));
+}
+
+TEST(what_another_worker_still_waits_for_is_said_again) {
+  Job job(2, 1, true);
+  const auto both_say = [&job](const Operation::Command& command) {
+    job.Ask(0, command);
+    return job.Ask(1, command);
+  };
+  for (uint64_t step = 1; step <= 300; ++step) both_say(Job::SaysStep(step));
+  for (uint64_t number = 1; number <= 5; ++number) {
+    both_say(Job::SaysManner(5, number));
+    job.Deliver();
+  }
+  job.deaf = 1;
+  std::vector<std::shared_ptr<int>> waits;
+  waits.push_back(both_say(Job::Says(5, "float32")));
+  // A whole sum and one by rows wait at once.
+  for (const uint64_t number : {6, 7}) waits.push_back(both_say(Job::SaysManner(5, number)));
+  waits.push_back(both_say(Job::SaysStep(301)));
+  job.Deliver();
+  for (const auto& code : waits) CHECK_EQ(*code, kCodes);
+  job.deaf = -1;
+  job.Lose(0);
+  job.Deliver();
+  for (const auto& code : waits) CHECK_EQ(*code, 0);
+}
+
+// However long a job lasts, and however often the tensors of a job of many parameters are opened.
+TEST(claims_that_come_again_and_again_do_not_pile_up) {
+  constexpr uint64_t kParameters = 3000;
+  Job job(1, 1, true);
+  for (uint64_t number = 1; number <= 5; ++number) {
+    for (uint64_t parameter = 0; parameter < kParameters; ++parameter) {
+      job.Ask(0, Job::Says(parameter, "float32"));
+      job.Ask(0, Job::SaysManner(parameter, number));
+    }
+  }
+  for (uint64_t step = 0; step < 10000; ++step) job.Ask(0, Job::SaysStep(step));
+  job.Deliver();
+  job.errands[0]->Moved(0);
+  CHECK_TRUE(job.mail.size() <= 3 * kParameters + 1000);
+  CHECK_TRUE(job.mail.size() >= 3 * kParameters);
 }

@@ -250,6 +250,52 @@ TEST(a_goodbye_counts_though_writing_fails_before_it_is_read) {
   }
 }
 
+// Sends the same block of memory that is lent, again and again.
+struct Lender : Sink {
+  explicit Lender(const std::shared_ptr<LentMemory>& memory)
+      : block(memory->Get(kBlockBytes), [memory](char* its) { memory->Return(its, kBlockBytes); }) {
+    REQUIRE_TRUE(block != nullptr);
+    std::memset(block.get(), 'x', kBlockBytes);
+  }
+  bool Next(int /*peer*/, int64_t /*now*/, OutPacket* out) override {
+    if (block == nullptr) return false;
+    out->header.length = kBlockBytes;
+    out->payload = block.get();
+    out->keep = block;
+    return true;
+  }
+  static constexpr size_t kBlockBytes = 48 << 10;
+  std::shared_ptr<char> block;
+};
+
+// The guest has room for the first packet of a batch, and for a part of the second, and has read
+// nothing when the link ends.
+TEST(what_is_lent_of_a_batch_under_way_stays_when_the_link_ends) {
+  const auto lends = LentMemory::Make();
+  auto [listening, come] = mercury::testing::LocalPair();
+  std::unique_ptr<Channel> host;
+  const auto guest = mercury::testing::ChannelOf(std::move(come));
+  REQUIRE_OK(MakeChannel(std::move(listening), lends, &host, kRingBytesLeast));
+  guest->Woken(EPOLLIN);
+  host->Woken(EPOLLIN);
+  Lender lender(lends);
+  const std::weak_ptr<char> lent = lender.block;
+  auto link = std::make_unique<Link>(std::move(host), 0, &lender, LinkOptions());
+  REQUIRE_OK(link->Write(1));
+  CHECK_TRUE(link->blocked());
+  lender.block.reset();
+  CHECK_FALSE(lent.expired());
+  link.reset();
+  CHECK_FALSE(lent.expired());
+  std::string got(kHeaderBytes + Lender::kBlockBytes, ' ');
+  iovec piece{got.data(), got.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  CHECK_EQ(guest->Receive(&message), static_cast<ssize_t>(got.size()));
+  CHECK_EQ(got.substr(kHeaderBytes), std::string(Lender::kBlockBytes, 'x'));
+}
+
 TEST(who_hangs_up_without_a_goodbye_is_lost) {
   for (const bool reset : {true, false}) {
     Wire wire;

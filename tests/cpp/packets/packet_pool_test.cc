@@ -126,11 +126,21 @@ TEST(the_cap_holds_and_what_is_kept_for_other_sizes_makes_room) {
   CHECK_TRUE(pool.Get(4097) == nullptr);
 }
 
-TEST(no_block_is_larger_than_any_packet_may_be) {
-  PacketPool pool(0);
-  CHECK_TRUE(pool.Get((size_t{64} << 20) + 1) == nullptr);
-  CHECK_TRUE(pool.Get(~size_t{0}) == nullptr);
+// Of sets of rows, which may have gigabytes. Nobody writes to them here.
+TEST(very_large_blocks_are_not_kept) {
+  PacketPool pool(0, nullptr, [](size_t alignment, size_t /*bytes*/) {
+    return std::aligned_alloc(alignment, alignment);
+  });
+  for (const size_t bytes : {(size_t{64} << 20) + 1, size_t{1} << 31, size_t{64} << 30}) {
+    const Block block = pool.Get(bytes);
+    REQUIRE_TRUE(block != nullptr);
+    CHECK_TRUE(pool.bytes() >= bytes && pool.bytes() == pool.bytes_handed_out());
+  }
   CHECK_EQ(pool.bytes(), 0U);
+  CHECK_TRUE(pool.Get((size_t{64} << 30) + 1) == nullptr);
+  CHECK_TRUE(pool.Get(~size_t{0}) == nullptr);
+  pool.Get(size_t{64} << 20).reset();
+  CHECK_EQ(pool.bytes(), uint64_t{64} << 20);
 }
 
 TEST(a_failed_allocation_changes_nothing) {

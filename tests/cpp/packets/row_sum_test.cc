@@ -114,6 +114,22 @@ TEST(without_memory_it_says_so) {
   CHECK_STATUS(Code::kExhausted, server.Send(0, 0, set.substr(0, 64), &whole));
 }
 
+// More than any packet: there is room for all of a set once its first part says how much that is.
+TEST(a_set_may_have_hundreds_of_megabytes) {
+  constexpr uint64_t kLargeRow = 1 << 20, kRows = 200;
+  PacketPool pool(0);
+  RowSum sum(DType::kInt32, kLargeRow, 0, kRows - 1);
+  Block block;
+  REQUIRE_OK(sum.Begin(0, 1, 0, 8, &pool, &block));
+  std::memset(block.get(), 0, 8);
+  *block = static_cast<char>(kRows - 80);
+  bool whole = true;
+  REQUIRE_OK(sum.End(0, 0, 8, block, &pool, &whole));
+  CHECK_FALSE(whole);
+  REQUIRE_OK(sum.Begin(0, 1, 8, 4096, &pool, &block));
+  CHECK_TRUE(pool.bytes_handed_out() >= (kRows - 80) * kLargeRow);
+}
+
 TEST(the_same_of_a_set_on_two_links_is_refused) {
   Server server(1);
   const std::string set = SetOf({{10, 1}, {12, 2}});

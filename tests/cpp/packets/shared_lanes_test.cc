@@ -1,11 +1,13 @@
 // Streams and aggregators whose links are in several lanes: who carries what, who is called, and
 // what is refused.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "packets/coded_operation.h"
 #include "packets/lone_server.h"
 #include "packets/lone_worker.h"
 
@@ -103,6 +105,39 @@ TEST(a_slot_that_has_begun_stays_with_its_lane) {
   CHECK_TRUE(!worker.Take(1, 1).empty());
 }
 
+TEST(a_lane_goes_on_with_less_urgent_tensors_while_another_has_the_last_slot) {
+  constexpr uint64_t kSlot = 64 << 10;
+  std::vector<int> woken;
+  WorkerStreamsOptions options = WorkerLanes(&woken);
+  options.policy.packet_bytes = kSlot;
+  options.policy.credit.fixed_bytes = 0;
+  LoneWorker worker(options);
+  const auto urgent = worker.Tensor(1, kSlot), other = worker.Tensor(2, 1000);
+  // Sums come slowly: then packets are a part of their slot.
+  uint8_t round = 1;
+  for (; round < 20; ++round) {
+    worker.Submit(urgent.get(), 1);
+    worker.Drain();
+    worker.now_us += 100000;
+    CHECK_OK(worker.Sum(0, 0, round, std::string(kSlot, 'z')));
+  }
+  worker.Submit(urgent.get(), 1);
+  worker.Submit(other.get());
+  const std::vector<OutPacket> first = worker.Take(1, 0), second = worker.Take(10, 1);
+  REQUIRE_TRUE(first.size() == 1 && second.size() == 2);
+  CHECK_TRUE(first[0].header.length < kSlot);
+  CHECK_EQ(second[1].header.length, 1000U);  // what it has to declare goes before it
+  uint64_t at = first[0].header.length;
+  for (const OutPacket& rest : worker.Take(100, 0)) {
+    CHECK_EQ(rest.header.offset, at);
+    at += rest.header.length;
+  }
+  CHECK_EQ(at, kSlot);
+  CHECK_OK(worker.Sum(1, 0, 1, std::string(1000, 'z'), 1));
+  CHECK_OK(worker.Sum(0, 0, round, std::string(kSlot, 'z')));
+  CHECK_EQ(worker.streams.under_way(), 0U);
+}
+
 TEST(a_lane_that_rests_is_called_when_the_other_is_full) {
   std::vector<int> woken;
   LoneWorker worker(WorkerLanes(&woken));
@@ -140,6 +175,38 @@ TEST(the_same_of_a_sum_on_two_links_at_once_is_refused) {
   CHECK_OK(worker.streams.OnHeader(1, sum, worker.now_us, &target));
   CHECK_OK(worker.streams.OnPacket(0, sum, worker.now_us));
   CHECK_STATUS(Code::kCorrupt, worker.streams.OnPacket(1, sum, worker.now_us));
+}
+
+// The second would make room anew, while the first is still received.
+TEST(the_same_of_a_set_of_rows_on_two_links_at_once_is_refused) {
+  std::vector<int> woken;
+  const WorkerStreamsOptions options = WorkerLanes(&woken);
+  LoneWorker worker(options);
+  const auto t = worker.Tensor(1, 64);
+  const int64_t number = 3;
+  const std::string values(8, 'r');
+  auto op = worker.Operation_(t.get());
+  op->kind = Operation::Kind::kRows;
+  op->rows = {&number, 1, values.data(), 8};
+  REQUIRE_OK(
+      CodeOperation(PlacementOf(*op, options.policy.packet_bytes, options.shares), op.get()));
+  const auto slot =
+      static_cast<uint64_t>(std::find_if(op->sets.begin(), op->sets.end(),
+                                         [](const Buffer& set) { return set.bytes > 8; }) -
+                            op->sets.begin());
+  Header sum;
+  sum.kind = PacketKind::kRowSum;
+  sum.round = 1;
+  sum.offset = OffsetOf({slot, 0});
+  sum.length = 8;
+  worker.streams.Submit(op, worker.now_us);
+  worker.Take(100, 0);
+  char *first = nullptr, *second = nullptr;
+  CHECK_OK(worker.streams.OnHeader(0, sum, worker.now_us, &first));
+  CHECK_STATUS(Code::kCorrupt, worker.streams.OnHeader(1, sum, worker.now_us, &second));
+  REQUIRE_TRUE(first != nullptr && op->answers[slot].data == first);
+  std::memset(first, 0, sum.length);
+  CHECK_OK(worker.streams.OnPacket(0, sum, worker.now_us));
 }
 
 TEST(policies_that_wait_for_units_keep_to_the_first_lane) {
@@ -252,6 +319,29 @@ TEST(a_worker_has_left_when_all_its_links_have_said_goodbye) {
   const auto got = server.Drain(0);
   REQUIRE_EQ(got.size(), 1U);
   CHECK_TRUE(got[0].header.kind == PacketKind::kError);
+}
+
+// So has a leader, to who follows it: sums may still lie unread on its other link.
+TEST(a_leader_has_left_when_all_its_links_have_said_goodbye) {
+  std::vector<int> woken;
+  WorkerStreamsOptions options = WorkerLanes(&woken);
+  options.num_workers = 2;
+  options.rank = 1;
+  options.hosts = Hosts({0, 0}, {1});
+  LoneWorker worker(options);
+  const int first = LinkOf(1, 0, 2), second = LinkOf(1, 1, 2);  // beside the server's
+  const auto t = worker.Tensor(1, 1000);
+  worker.Submit(t.get());
+  CHECK_EQ(worker.Take(10, first).size(), 2U);
+  CHECK_OK(worker.Text(PacketKind::kGoodbye, 0, 0, "", second));
+  CHECK_TRUE(t->outcomes.empty());
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(1000, 'z'), first));
+  REQUIRE_EQ(t->outcomes.size(), 1U);
+  CHECK_OK(t->outcomes[0]);
+  worker.Submit(t.get());
+  CHECK_OK(worker.Text(PacketKind::kGoodbye, 0, 0, "", first));
+  REQUIRE_EQ(t->outcomes.size(), 2U);
+  CHECK_STATUS(Code::kPeerLost, t->outcomes[1]);
 }
 
 // Each worker's copies come over a lane and a thread of their own, to the same slots at once.

@@ -243,6 +243,25 @@ TEST(what_failed_while_packets_were_held_is_over_at_once_when_the_job_is) {
   CHECK_EQ(t->outcomes.size(), 1U);
 }
 
+// Another lane brings what its host could not do while the job's failure is told to one after the
+// other.
+TEST(once_the_job_has_failed_nothing_fails_for_another_reason) {
+  LoneWorker worker(WorkerOptions());
+  const auto first = worker.Tensor(1, 100), second = worker.Tensor(2, 100);
+  auto op = worker.Operation_(first.get());
+  op->done = [&](const Status& status) {
+    first->outcomes.push_back(status);
+    worker.streams.HostFailed(2, Status::Exhausted("worker 1 has no memory"));
+  };
+  worker.streams.Submit(std::move(op), worker.now_us);
+  worker.Submit(second.get());
+  worker.streams.Fail(Status::PeerLost("lost server 1"));
+  for (const auto* t : {first.get(), second.get()}) {
+    REQUIRE_EQ(t->outcomes.size(), 1U);
+    CHECK_STATUS(Code::kPeerLost, t->outcomes[0]);
+  }
+}
+
 TEST(a_sum_that_is_being_received_is_received_before_its_operation_fails) {
   WorkerStreamsOptions options = WorkerOptions();
   options.shares = ServerShares(2);

@@ -54,6 +54,29 @@ TEST(a_slot_in_pieces_counts_once) {
   CHECK_FALSE(policy->Next(0, &portion));
 }
 
+// Of the first portion, others have begun all slots.
+TEST(who_may_not_send_of_the_first_is_given_the_next) {
+  const auto policy = Make(PolicyKind::kPriority, 1000);
+  policy->Ready({1, 0, 1, 1}, 0);
+  policy->Ready({2, -1, 1, 1}, 0);
+  policy->Ready({3, -2, 1, 1}, 0);
+  const auto all_but_first = [](uint64_t portion) { return portion != 1; };
+  uint64_t portion = 0;
+  policy->Sent(1, 64, false, 0);
+  REQUIRE_TRUE(policy->NextOf(all_but_first, 0, &portion));
+  CHECK_EQ(portion, 2U);
+  policy->Sent(2, 64, true, 0);
+  REQUIRE_TRUE(policy->NextOf(all_but_first, 0, &portion));
+  CHECK_EQ(portion, 3U);
+  policy->Sent(3, 2000, true, 0);
+  CHECK_FALSE(policy->NextOf(all_but_first, 0, &portion));
+  REQUIRE_TRUE(policy->Next(0, &portion));  // it is more urgent than what fills the window
+  CHECK_EQ(portion, 1U);
+  policy->Ready({4, -3, 1, 1}, 0);
+  CHECK_FALSE(policy->NextOf(all_but_first, 0, &portion));  // that holds this back
+  CHECK_TRUE(policy->WakeAt() != kNever);
+}
+
 TEST(the_window_holds_back_all_but_the_more_urgent) {
   const auto policy = Make(PolicyKind::kPriority, 1000);
   CHECK_EQ(policy->WakeAt(), kNever);

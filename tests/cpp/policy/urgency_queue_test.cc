@@ -17,6 +17,19 @@ namespace {
 constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
 constexpr int32_t kHighest = std::numeric_limits<int32_t>::max();
 
+// Counts how often such items are moved.
+int moves = 0;
+struct Moved {
+  explicit Moved(int32_t its_priority) : priority(its_priority) {}
+  Moved(Moved&& other) noexcept : priority(other.priority) { ++moves; }
+  Moved& operator=(Moved&& other) noexcept {
+    priority = other.priority;
+    ++moves;
+    return *this;
+  }
+  int32_t priority;
+};
+
 }  // namespace
 
 TEST(the_most_urgent_comes_first_and_equals_in_order) {
@@ -128,7 +141,7 @@ TEST(more_priorities_than_levels_share_in_order) {
   }
 }
 
-TEST(priorities_that_nobody_waits_for_are_forgotten) {
+TEST(priorities_that_grow_without_end) {
   UrgencyQueue<int32_t> queue(64);
   queue.Push(-7, -7);
   for (int32_t i = 0; i < 60000; ++i) {
@@ -137,6 +150,43 @@ TEST(priorities_that_nobody_waits_for_are_forgotten) {
   }
   CHECK_EQ(queue.Pop(), -7);
   CHECK_TRUE(queue.empty());
+}
+
+// A large model has more parameters than the queue remembers priorities, and all of them in every
+// step: what has been learnt once stays, and only next neighbours are taken for one.
+TEST(more_priorities_than_it_remembers_are_learnt_once) {
+  UrgencyQueue<Moved> queue;
+  constexpr int32_t kMany = 6000;
+  for (int step = 0; step < 3; ++step) {
+    moves = 0;
+    // As gradients come, and the other way round.
+    for (int32_t i = 0; i < kMany; ++i) {
+      const int32_t priority = step == 1 ? -i : i - kMany;
+      queue.Push(priority, Moved(priority));
+    }
+    for (int32_t least = kHighest - 1; !queue.empty();) {
+      const int32_t priority = queue.Pop().priority;
+      CHECK_TRUE(priority <= least + 1);
+      least = std::min(least, priority);
+    }
+    if (step == 2) CHECK_TRUE(moves <= 4 * kMany);
+  }
+}
+
+// However far apart they are.
+TEST(priorities_from_end_to_end_are_told_apart_as_far_as_they_can_be) {
+  mercury::testing::Random random;
+  UrgencyQueue<int32_t> queue;
+  constexpr int32_t kApart = 1 << 20;
+  for (int i = 0; i < 5000; ++i) {
+    const auto priority = static_cast<int32_t>(random.Below(uint64_t{1} << 32));
+    queue.Push(priority, priority);
+  }
+  for (int64_t least = kHighest; !queue.empty();) {
+    const int32_t priority = queue.Pop();
+    CHECK_TRUE(priority < least + kApart);
+    least = std::min<int64_t>(least, priority);
+  }
 }
 
 // A peer chooses the priorities: however many wait at once, the queue takes them.
