@@ -239,7 +239,7 @@ class Tensor:
         """'none', '1bit' or '2bit' for all later pushes of this (float32) tensor."""
 
     def set_use(self, use: str) -> None:
-        """What all later sums of it are for, such as an optimizer: all workers must say the same."""
+        """What later sums of it are for, such as an optimizer: all workers must say the same."""
 
     def check(self) -> None:
         """Raises what workers disagree on about this tensor, once that is known."""

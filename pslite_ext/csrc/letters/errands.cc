@@ -111,19 +111,18 @@ Status Errands::Hear(int server, const std::string& bytes, int64_t now_us,
       std::find(errand.awaits.begin(), errand.awaits.end(), true) != errand.awaits.end();
   if (more && errand.status.ok()) return Status::Ok();
   const auto& claim = errand.op->command.claim;
-  if (options_.servers_may_go && claim) Keep(it->first, errand.op->command);
+  if (options_.servers_may_go && claim) Keep(it->first, *claim, errand.op->command.about);
   over->push_back({errand.op, errand.status.About(errand.op->command.about)});
   open_.erase(it);
   return Status::Ok();
 }
 
 // Answers of several servers may come in another order than tickets have.
-void Errands::Keep(uint64_t ticket, const Operation::Command& command) {
-  const Claim& claim = *command.claim;
+void Errands::Keep(uint64_t ticket, const Claim& claim, const Subject& about) {
   uint64_t of = claim.subject;
   size_t most = 1;
   if (claim.of == Claim::Kind::kSums) {
-    of = command.about.key;
+    of = about.key;
     most = kMannersKept;
   } else if (claim.of == Claim::Kind::kSteps) {
     of = 0;

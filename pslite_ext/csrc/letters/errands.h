@@ -73,7 +73,7 @@ class Errands {
     int64_t seconds = 0;
     bool over = false;  // the job ends for it
   };
-  void Keep(uint64_t ticket, const Operation::Command& command);
+  void Keep(uint64_t ticket, const Claim& claim, const Subject& about);
   void Trace(uint8_t operation, const Operation& op, int server, size_t bytes,
              int64_t now_us) const;
   void TakeMissing(int server, const Question& question, const std::vector<int>& missing) const;

@@ -14,8 +14,8 @@ namespace {
 constexpr double kPatience = 3;  // what takes so many times as long as planned
 constexpr double kGrace_s = 1;   // and this, is given up
 constexpr int kAttemptsMost = 3;
-constexpr double kMorePatient = 4;   // so many times, with each further attempt: links may be slow
-constexpr size_t kPendingMost = 32;  // for each worker: so many updates it keeps for the replica
+constexpr double kMorePatient = 4;    // so many times, with each further attempt: links may be slow
+constexpr size_t kPendingMost = 32;   // for each worker: so many updates it keeps for the replica
 constexpr size_t kLogMost = 1 << 14;  // of all of them: what is told to the replica is one letter
 constexpr double kRounding = 1e-9;
 
@@ -198,7 +198,8 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
     }
   }
   int attempts = 0;
-  for (const Placed& placed : draft.order) attempts = std::max(attempts, tasks_[placed.id].attempts);
+  for (const Placed& placed : draft.order)
+    attempts = std::max(attempts, tasks_[placed.id].attempts);
   const double patience = std::pow(kMorePatient, attempts - 1);
   const bool round = draft.order.front().round != 0;
   const double planned_s = kPatience * (draft.end_s - now_s) + kGrace_s;
