@@ -14,14 +14,15 @@ TEST(who_only_pushes_is_sent_no_part_of_a_sum) {
     options.lanes = lanes;
     options.wake = [](int /*lane*/) {};
     LoneServer server(options);
-    const int quiet = 0, wants = lanes;  // their first links
-    for (const int link : {quiet, wants}) REQUIRE_OK(server.Declare(link, 0, 7, 1024));
-    const auto push = [&server, quiet](uint64_t offset, uint8_t round) {
+    constexpr int kQuiet = 0;  // their first links
+    const int wants = lanes;
+    for (const int link : {kQuiet, wants}) REQUIRE_OK(server.Declare(link, 0, 7, 1024));
+    const auto push = [&server](uint64_t offset, uint8_t round) {
       Header h;
       h.kind = PacketKind::kPush;
       h.offset = offset;
       h.round = round;
-      return server.Send(quiet, h, Of(512, 1));
+      return server.Send(kQuiet, h, Of(512, 1));
     };
     for (uint8_t round = 1; round < 4; ++round) {
       std::string sum;
@@ -30,15 +31,15 @@ TEST(who_only_pushes_is_sent_no_part_of_a_sum) {
         CHECK_OK(server.Data(wants, 0, at, round, Of(512, 2)));
         for (const Got& got : server.Drain(wants)) sum += got.payload;
         if (lanes == 1) CHECK_EQ(sum.size(), at + 512);
-        if (at == 0) CHECK_TRUE(server.Drain(quiet).empty());
+        if (at == 0) CHECK_TRUE(server.Drain(kQuiet).empty());
       }
       CHECK_EQ(sum, Of(1024, 3));
-      const std::vector<Got> told = server.Drain(quiet);
+      const std::vector<Got> told = server.Drain(kQuiet);
       REQUIRE_EQ(told.size(), 1U);
       CHECK_TRUE(told[0].header.kind == PacketKind::kTaken);
     }
     // Later it wants one, too.
-    for (const int link : {quiet, wants}) CHECK_OK(server.Data(link, 0, 0, 4, Of(1024, 5)));
-    CHECK_EQ(server.Drain(quiet).at(0).payload, Of(1024, 10));
+    for (const int link : {kQuiet, wants}) CHECK_OK(server.Data(link, 0, 0, 4, Of(1024, 5)));
+    CHECK_EQ(server.Drain(kQuiet).at(0).payload, Of(1024, 10));
   }
 }
