@@ -64,8 +64,8 @@ class BaseStore(KVStore):  # type: ignore[misc]
             raise InvalidArgumentError(f"no optimizer is set, so there are no states to {verb}")
         return self._updater
 
-    def begin_step(self, optimizer: Any) -> None:
-        """Of a Trainer, with its optimizer as it is for this step."""
+    def begin_sums(self, optimizer: Any) -> None:
+        """A Trainer will push its gradients; its optimizer, as it is now."""
 
     def set_barrier_before_exit(self, do_barrier: bool = True) -> None:
         """Upstream's switch; here a worker that has finished need not wait for the others."""

@@ -132,7 +132,7 @@ class MercuryKVStore(BaseStore):
         said = ((repr(key), " ".join(name.split())) for key, name in keys)
         _agree(subject, lambda: _core.claim_model(subject, said))
 
-    def begin_step(self, optimizer: Any) -> None:
+    def begin_sums(self, optimizer: Any) -> None:
         """Where all workers' optimizers must be told the same."""
         if not self._asynchronous:
             self.step_options.step(optimizers.told(optimizer), optimizer.num_update + 1)

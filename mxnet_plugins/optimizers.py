@@ -16,6 +16,8 @@ from mxnet_plugins.errors import InvalidArgumentError
 # They write a weight that they compute from their own states alone.
 _FROM_STATES = (mx.optimizer.FTML, mx.optimizer.Ftrl)
 _PLAIN = (bool, int, float, str)
+# But for the last: schedules have their last rate there, whoever asked for it.
+_CHANGE_NOTHING = {"begin_num_update", "aggregate_num", "base_lr"}
 
 
 def check(updater: Any, *, asynchronous: bool, workers: int) -> None:
@@ -41,14 +43,11 @@ def told(optimizer: Any) -> dict[str, str]:
 
 def _options(optimizer: Any) -> dict[str, str]:
     """All that it is told and that is a plain value, and its schedule's."""
-    names = _arguments(type(optimizer))  # type: ignore[arg-type]
-    said = {name: value for name, value in _plain(optimizer).items() if name in names}
+    said = _plain(optimizer)
     scheduler = getattr(optimizer, "lr_scheduler", None)
     if scheduler is not None:
-        said.pop("lr", None)  # of no use beside a schedule
         said["schedule"] = type(scheduler).__name__
-        if type(scheduler).__module__ == mx.lr_scheduler.__name__:
-            said |= {f"schedule's {name}": value for name, value in _plain(scheduler).items()}
+        said |= {f"schedule's {name}": value for name, value in _plain(scheduler).items()}
     return said
 
 
@@ -57,15 +56,16 @@ def _arguments(kind: type[Any]) -> set[str]:
     """What MXNet's own classes take: what else a script's class has, may be each worker's own."""
     own = [its for its in kind.__mro__ if its.__module__.startswith("mxnet.")]
     taken = {name for its in own for name in inspect.signature(its).parameters}
-    return (taken | {"lr"}) - {"begin_num_update", "aggregate_num"}
+    return (taken | {"lr"}) - _CHANGE_NOTHING
 
 
 def _plain(its: Any) -> dict[str, str]:
     """What is set; processors of different kinds may differ in a number's last digits."""
+    names = _arguments(type(its))  # type: ignore[arg-type]
     return {
         name: f"{value:.6g}" if isinstance(value, float) else str(value)
         for name, value in vars(its).items()
-        if isinstance(value, _PLAIN) and value is not False
+        if name in names and isinstance(value, _PLAIN) and value is not False
     }
 
 

@@ -14,16 +14,24 @@ from mxnet import gluon
 from mxnet_plugins.base_store import BaseStore
 
 _stock = gluon.Trainer._check_and_rescale_grad
+_stock_sums = gluon.Trainer._allreduce_grads
 
 
 def _check_and_rescale_grad(trainer: Any, scale: float) -> None:
     if isinstance(trainer._kvstore, BaseStore):
         trainer._optimizer.rescale_grad = scale
-        trainer._kvstore.begin_step(trainer._optimizer)
     else:
         _stock(trainer, scale)
+
+
+def _allreduce_grads(trainer: Any) -> None:
+    """All workers come here equally often: in a step, or before an update that they scale."""
+    if isinstance(trainer._kvstore, BaseStore):
+        trainer._kvstore.begin_sums(trainer._optimizer)
+    _stock_sums(trainer)
 
 
 def install() -> None:
     """In place of Trainer's own; once is enough."""
     gluon.Trainer._check_and_rescale_grad = _check_and_rescale_grad
+    gluon.Trainer._allreduce_grads = _allreduce_grads

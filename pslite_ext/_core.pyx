@@ -151,6 +151,8 @@ def failed_elsewhere():
 
 
 def barrier():
+    if outside() is not None:
+        return  # the others have passed it
     ok(mercury_enter_barrier())
     wait(mercury_wait_barrier)
 

@@ -262,9 +262,8 @@ class FabricKVStore(BaseStore):
         except PsliteError as error:
             raise errors.as_mxnet(error) from None
 
-    def begin_step(self, optimizer: Any) -> None:
+    def begin_sums(self, optimizer: Any) -> None:
         if isinstance(self._steps, Synchronous) and self._worker is not None:
-            self._finish_step()
             self._options.step(optimizers.told(optimizer), optimizer.num_update + 1)
 
     def _answer(self) -> None:

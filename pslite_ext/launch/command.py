@@ -11,6 +11,7 @@ import secrets
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -218,6 +219,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         host = "127.0.0.1"
     log_dir = arguments.log_dir
+    told = threading.Event()
     for again in range(arguments.restarts + 1):
         if again:
             print(
@@ -248,10 +250,12 @@ def run(arguments: argparse.Namespace) -> int:
                 tasks[0], env={**tasks[0].env, "MERCURY_JOURNAL": str(journal.absolute())}
             )
         watch = JobWatch(log_dir, arguments.grace, least, arguments.replace, journal)
-        code, told = _run_once(tasks, watch)
+        if told.is_set():
+            break
+        code = _run_once(tasks, watch, told)
         if journal is not None:
             _remove(journal)
-        if told or code in (0, WRONG_USE):
+        if told.is_set() or code in (0, WRONG_USE):
             break
     return code
 
@@ -293,11 +297,10 @@ def _say_how_to_join(job: Mapping[str, str], log_dir: Path) -> None:
     )
 
 
-def _run_once(tasks: Sequence[Task], watch: JobWatch) -> tuple[int, bool]:
-    """The job, to its end: the exit code that the launcher would have, and whether it was told to
-    end meanwhile."""
+def _run_once(tasks: Sequence[Task], watch: JobWatch, told: threading.Event) -> int:
+    """The job, to its end; the exit code that the launcher would have. `told`: once that is known,
+    to end."""
     stopped = ""
-    told = False
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopped
@@ -306,8 +309,7 @@ def _run_once(tasks: Sequence[Task], watch: JobWatch) -> tuple[int, bool]:
         raise SystemExit(128 + number)
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        nonlocal told
-        told = True  # we are ending already
+        told.set()  # we are ending already
 
     numbers: list[signal.Signals] = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
@@ -324,7 +326,7 @@ def _run_once(tasks: Sequence[Task], watch: JobWatch) -> tuple[int, bool]:
         if stopped:
             watch.say_ended(stopped)
         watch.close()
-    return code, told
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

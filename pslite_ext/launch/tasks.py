@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pslite_ext.launch.scheduler_words import GREETING
@@ -98,7 +98,7 @@ def lines_of(path: Path, name: str) -> list[str]:
 
 def read_hosts(path: Path) -> list[Host]:
     """One host a line: `name` or `name:port`; `link=10Gbps`, its link's speed; `slots=4`, how many
-    workers it takes; one that comes again takes more.
+    workers it takes.
 
     A user may come before it, `user@name`. An IPv6 address with a port is `[fd00::1]:22`. What else
     follows a blank is ignored.
@@ -114,21 +114,10 @@ def read_hosts(path: Path) -> list[Host]:
             raise LaunchError(f"hostfile {path}:{number}: {error}") from None
     if not hosts:
         raise LaunchError(f"hostfile {path} names no host")
-    hosts = _merged(hosts)
     unknown = [host.name for host in hosts if host.speed is None]
     if 0 < len(unknown) < len(hosts):
         raise LaunchError(f"hostfile {path}: {unknown[0]} has no link=SPEED, others have")
     return hosts
-
-
-def _merged(hosts: Sequence[Host]) -> list[Host]:
-    """One that is named several times takes as many workers."""
-    found: dict[tuple[str, int], Host] = {}
-    for host in hosts:
-        before = found.get((host.name, host.port))
-        slots = (before.slots or 1) + (host.slots or 1) if before else host.slots
-        found[host.name, host.port] = replace(before or host, slots=slots)
-    return list(found.values())
 
 
 def _host(words: Sequence[str]) -> Host:
@@ -220,8 +209,10 @@ def _as_torchrun(
     where: Sequence[tuple[str, int, int]], hosts: Sequence[Host], port: str
 ) -> dict[int, dict[str, str]]:
     """What torchrun would set for each worker, by rank: PyTorch's scripts read it."""
-    at = {rank: place for role, rank, place in where if role == "worker"}
-    master = hosts[at[0]].address if hosts else "127.0.0.1"
+    places_of = {rank: place for role, rank, place in where if role == "worker"}
+    master = hosts[places_of[0]].address if hosts else "127.0.0.1"
+    # A file may name a host several times.
+    at = {r: (hosts[p].address, hosts[p].port) if hosts else "" for r, p in places_of.items()}
     found: dict[int, dict[str, str]] = {}
     for rank, place in at.items():
         beside = [other for other, its in at.items() if its == place]

@@ -72,14 +72,18 @@ def described(name: str, parameter: Any, codec: str) -> str:
 
 
 def options_of(groups: Sequence[dict[str, Any]], index: int) -> list[str]:
+    return [f"{name} = {value}" for name, value in told_to(groups, index).items()]
+
+
+def told_to(groups: Sequence[dict[str, Any]], index: int) -> dict[str, str]:
     where = f" in group {index}" if len(groups) > 1 else ""
-    made = []
+    made = {}
     for key, value in groups[index].items():
         values = value if isinstance(value, (tuple, list)) else (value,)
         if key in ("params", "param_names") or len(values) > VALUES_MAX:
             continue
         if all(isinstance(v, _PLAIN) or _is_number(v) for v in values):
-            made.append(f"{key} = {', '.join(map(_text, values))}{where}")
+            made[key + where] = ", ".join(map(_text, values))
     return made
 
 

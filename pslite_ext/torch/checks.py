@@ -159,7 +159,7 @@ def check_parameters(
                 "own that could be summed: wrap the model before it is sharded or converted",
             )
         asked = type(parameter).__torch_function__
-        if getattr(asked, "__func__", asked) not in _TORCHS_OWN:
+        if by == WRAP and getattr(asked, "__func__", asked) not in _TORCHS_OWN:
             _refuse(
                 by,
                 f"parameter '{name}' is a {type(parameter).__name__}, a class with a "

@@ -211,8 +211,8 @@ def test_batches_of_other_sizes(van: str, where: bool) -> None:
         all_fail(
             job,
             "the workers' optimizers differ: worker ",
-            "rescale_grad = 0.333333 from update 5 on (",
-            "rescale_grad = 0.5 from update 5 on (",
+            "rescale_grad = 0.333333 from update 5 on; ",
+            "rescale_grad = 0.5 from update 5 on; ",
             "must be told the same at each step",
         )
         assert all("went on" not in worker.output for worker in job.workers), job.report()

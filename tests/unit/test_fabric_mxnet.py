@@ -140,7 +140,7 @@ def test_what_trainers_are_told_is_compared_now_and_then() -> None:
     a = mx.nd.ones((2,))
     for step in range(1, 6):
         optimizer.rescale_grad = 1 / step
-        made.begin_step(optimizer)
+        made.begin_sums(optimizer)
         made.pushpull(["a", "b"], [a, a.copy()])
     told = [line for (line,) in Doubled.said[1:]]
     # Of the first step, a Trainer has no store yet.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import cast
 
@@ -32,8 +33,13 @@ def test_who_is_told_to_end_as_a_job_fails_does_not_start_it_again() -> None:
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
+    told = threading.Event()
     try:
-        assert command._run_once([], cast(JobWatch, Watch())) == (7, True)
+        assert command._run_once([], cast(JobWatch, Watch()), told) == 7
+        assert told.is_set()
+        told.clear()
+        os.kill(os.getpid(), signal.SIGTERM)  # before the next one begins
+        assert told.is_set()
     finally:
         for number, handler in zip(numbers, before):
             signal.signal(number, handler)

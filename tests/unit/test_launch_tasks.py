@@ -24,8 +24,6 @@ def test_hostfile(tmp_path: Path) -> None:
     assert [host.address for host in hosts] == ["alpha", "fd00::5", "fe80::1%eth0", "::1"]
     file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
     assert read_hosts(file) == [Host("alpha", 22, 1.25e9, 4), Host("beta", 2222, 312.5e6)]
-    file.write_text("alpha\nbeta slots=2\nalpha\nbeta slots=3\nbeta:2222\n")  # as MPI has it
-    assert read_hosts(file) == [Host("alpha", slots=2), Host("beta", slots=5), Host("beta", 2222)]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +155,11 @@ def test_workers_are_told_what_torchrun_would_tell_them() -> None:
         assert (told["RANK"], told["WORLD_SIZE"]) == (str(rank), "3")
         assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(local), str(beside))
         assert (told["MASTER_ADDR"], told["MASTER_PORT"]) == ("a", "4321")
+    twice = plan(["cmd"], 2, None, {}, {}, [Host("a"), Host("a")], torch_port="4321")
+    scripts = {t.name: (t.stdin or b"").decode() for t in twice}
+    for rank in range(2):  # by one line each, and not of one device
+        told = dict(re.findall(r"export (\w+)=(\S+)", scripts[f"worker {rank}"]))
+        assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(rank), "2")
 
 
 def test_a_script_is_run_with_this_python() -> None:

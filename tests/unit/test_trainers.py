@@ -25,15 +25,21 @@ class Store(BaseStore):
     def __init__(self) -> None:
         self.scales: list[float] = []
 
-    def begin_step(self, optimizer: Any) -> None:
+    def begin_sums(self, optimizer: Any) -> None:
         self.scales.append(optimizer.rescale_grad)
 
 
-def test_the_scale_follows() -> None:
+def test_the_scale_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is looked at where gradients are summed: a worker may leave an update out."""
+    monkeypatch.setattr(trainers, "_stock_sums", lambda trainer: None)
     ours = trainer(Store())
-    trainers._check_and_rescale_grad(ours, 0.25)
-    assert ours._optimizer.rescale_grad == 0.25
-    assert ours._kvstore.scales == [0.25]
+    for scale in (0.25, 0.125):
+        trainers._check_and_rescale_grad(ours, scale)
+        assert ours._optimizer.rescale_grad == scale
+    assert ours._kvstore.scales == []
+    trainers._allreduce_grads(ours)
+    trainers._allreduce_grads(trainer(mx.kv.create("local")))
+    assert ours._kvstore.scales == [0.125]
 
 
 def test_mxnet_s_own_stores_refuse_it_as_ever() -> None:
@@ -129,8 +135,11 @@ def test_a_schedule_stands_for_its_rates() -> None:
         assert "schedule = FactorScheduler" in its.said[1]
     assert "schedule's factor = 0.5" in worker.said[1]
     assert worker.said != other.said
-    worker.steps(3, lr=7.0)  # as nobody looks at it
-    assert "lr = 7" not in worker.said[4]
+    before = dict(worker.said)
+    assert worker.optimizer.learning_rate == 0.1  # which a script may print on one worker alone
+    worker.optimizer.lr_scheduler(20)
+    worker.steps(1)
+    assert worker.said[2] == before[1]
 
 
 def test_who_comes_later_goes_on_from_what_the_others_have_been_told() -> None:

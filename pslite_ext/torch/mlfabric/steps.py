@@ -20,7 +20,7 @@ from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.fabric import Rule, Worker, alike
 from pslite_ext.job.step_options import StepOptions, is_seldom_compared
 from pslite_ext.job.steps import STEPS
-from pslite_ext.torch.agreement import options_of
+from pslite_ext.torch.agreement import told_to
 from pslite_ext.torch.alone import Alone
 from pslite_ext.torch.entries import refuse_sparse
 from pslite_ext.torch.mlfabric.momentum import left_to_the_server, rule_of
@@ -146,12 +146,7 @@ class PushedSteps(ModelPushes):
 
 def _by_name(groups: Sequence[dict[str, Any]]) -> dict[str, str]:
     """All groups' options, in words."""
-    told = {}
-    for index in range(len(groups)):
-        for line in options_of(groups, index):
-            name, _, value = line.partition(" = ")
-            told[f"group {index}'s {name}" if len(groups) > 1 else name] = value
-    return told
+    return dict(item for index in range(len(groups)) for item in told_to(groups, index).items())
 
 
 class SummedGradients(FabricTraining):

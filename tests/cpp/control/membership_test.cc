@@ -348,6 +348,18 @@ TEST(a_node_that_falls_silent_is_not_mistaken_for_a_link) {
   CHECK_TRUE(now - accused_at <= Times().suspicion_ms() + 500);
 }
 
+TEST(what_is_heard_as_the_scheduler_s_own_pause_ends_is_heard_then) {
+  SchedulerMembership s = Running();
+  int64_t now = 0;
+  Watch(&s, {kServer0, kWorker0, kWorker1}, &now, 20300);
+  now += 9000;  // it stood still, and reads first what had come meanwhile
+  for (const int node : {kServer0, kWorker0, kWorker1}) s.Heard(node, now);
+  const int64_t heard_at = now;
+  const std::string text = Watch(&s, {kWorker0, kWorker1}, &now, now + 30000);
+  CHECK_TRUE(text.find("lost server 0 (") == 0);
+  CHECK_TRUE(now - heard_at <= 11000);
+}
+
 TEST(who_dies_after_it_has_accused_another_is_the_one_that_is_lost) {
   SchedulerMembership s = Running();
   int64_t now = 0;

@@ -44,3 +44,14 @@ TEST(what_comes_before_a_table_is_no_loss) {
   n.Assigned(2000);
   CHECK_TRUE(Find(n.Tick(4500), Action::kFail) == nullptr);
 }
+
+TEST(what_a_node_hears_as_its_own_pause_ends_is_heard_then) {
+  NodeMembership n("h:1", Times(), 0);
+  n.Assigned(500);
+  for (int64_t t = 1000; t < 2000; t += 500) n.Tick(t);
+  n.Heard(12000);  // what had come meanwhile is read first
+  for (int64_t t = 12000; t < 22000; t += 500) {
+    CHECK_TRUE(Find(n.Tick(t), Action::kFail) == nullptr);
+  }
+  CHECK_TRUE(Says(Find(n.Tick(22000), Action::kFail), "lost the scheduler (h:1)"));
+}

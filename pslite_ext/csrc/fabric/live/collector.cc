@@ -70,15 +70,16 @@ double Collector::WakeAt() const {
 }
 
 void Collector::CatchUp(Orders* orders) {
+  if (!hosts_.replica) return;
   const ReplicaLedger::Log& log = ledger_.log();
   const bool gap = std::any_of(log.begin(), log.end(), [this](const auto& committed) {
     return !Alive(committed.second.id.worker);
   });
   const size_t most = std::min(kPendingMost * hosts_.workers.size(), kLogMost);
-  // What was given up may have been on its way to the replica, too.
-  const double bound = ledger_.BoundAfter({}, options_.momentum);
-  const bool behind = bound > options_.divergence_bound + kRounding;
-  if (hosts_.replica && (gap || behind || log.size() > most)) SendModel(orders);
+  // It may have been on its way to the replica, too.
+  const bool behind = std::exchange(gave_up_, false) && ledger_.BoundAfter({}, options_.momentum) >
+                                                            options_.divergence_bound + kRounding;
+  if (gap || behind || log.size() > most) SendModel(orders);
 }
 
 void Collector::SendModel(Orders* orders) {
@@ -209,6 +210,7 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
 
 void Collector::GiveUp(double now_s, Orders* orders) {
   overdue_s_ = now_s + kGrace_s;
+  gave_up_ = true;
   ledger_.GiveUp();
   std::vector<int64_t> missing;
   for (const auto& [place, id] : planned_) {

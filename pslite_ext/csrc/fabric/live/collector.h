@@ -148,6 +148,7 @@ class Collector {
   std::vector<int64_t> held_;                 // at the server, ready but for the replica
   int64_t hold_ = 0;                          // the place that is held; 0: none
   ReplicaLedger ledger_;
+  bool gave_up_ = false;   // on something since nothing was under way
   double planned_s_ = -1;  // when the last batch was
   double overdue_s_ = 0;   // when that under way is given up
 };
