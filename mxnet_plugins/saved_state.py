@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -210,14 +210,22 @@ def _set(name: str, parameter: Any, value: Any) -> None:
 
 
 def _states(trainer: Any) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "states")
+    with _file_in_memory() as path:
         trainer.save_states(path)
         return np.fromfile(path, np.uint8)
 
 
 def _load_states(trainer: Any, states: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "states")
+    with _file_in_memory() as path:
         states.tofile(path)
         trainer.load_states(path)
+
+
+@contextmanager
+def _file_in_memory() -> Iterator[str]:
+    """Its name. No disk can be too full for it."""
+    file = os.memfd_create("mercury-states")
+    try:
+        yield f"/proc/self/fd/{file}"
+    finally:
+        os.close(file)

@@ -20,12 +20,13 @@ from pslite_ext.job import figures
 from pslite_ext.saving import choice, letting_in, part_file
 from pslite_ext.saving.exchange import Exchange, Seat
 from pslite_ext.saving.folder import RUNS, SHARED, Folder, Place, own
-from pslite_ext.saving.kept import superfluous
+from pslite_ext.saving.kept import SPARE, superfluous
 from pslite_ext.saving.letting_in import Newcomer
 from pslite_ext.saving.writer import Writer
 
 KEEP_LEAST = 2  # one might be damaged
-LOOKED_AT = 12  # of the newest, by each worker
+LOOKED_AT = 64  # of the newest, by each worker
+KEEP_MOST = LOOKED_AT - SPARE  # what is kept is looked at
 NUMBERS = 3  # that are a place
 NEVER = -1  # instead of a step
 NOTHING = [NEVER] * NUMBERS
@@ -74,6 +75,11 @@ class Checkpoint:
                 raise InvalidArgumentError(
                     f"checkpoint: {name} is {value!r}; a whole number is needed, {least} or more"
                 )
+        if keep > KEEP_MOST:
+            raise InvalidArgumentError(
+                f"checkpoint: keep is {keep}; {KEEP_MOST} at most are kept, for no more are looked "
+                "at when the job goes on"
+            )
         try:
             self._folder = Folder(Path(folder))
         except OSError as error:
@@ -89,6 +95,7 @@ class Checkpoint:
         self._run = 0  # worker 0's number for it
         self._saves = 0
         self._last = NEVER  # step that this worker has written whole
+        self._first = 0  # who wrote the shared part then
         self._by_all: list[int] = []  # those that all workers have
         self._by_hand = False  # the script has saved once
         self._waits: Newcomer | None = None  # at the last step
@@ -124,15 +131,22 @@ class Checkpoint:
             parts[SHARED] = self._front.capture_shared()
         alike = self._exchange.all_say(f"written before save {self._saves}", str(self._last))
         self._saves += 1
-        if alike and self._last != NEVER:
+        if alike and self._last not in (NEVER, *self._by_all[-1:]) and self._first in there:
             self._by_all = [*self._by_all, self._last][-self._keep :]
-        self._last = NEVER
+        self._last, self._first = NEVER, there[0]
 
         def work() -> None:
-            for name, state in parts.items():
-                part_file.write(self._folder.room(place, name), self._dumps(state))
-            self._last = place.step
-            self._remove_old(parts)
+            try:
+                for name, state in parts.items():
+                    part_file.write(self._folder.room(place, name), self._dumps(state))
+                self._last = place.step
+            except BaseException:
+                if place.step not in self._by_all:  # else it is whole already, as others count on
+                    for name in parts:
+                        self._folder.remove([place], name)
+                raise
+            finally:
+                self._remove_old(parts)
             figures.add("checkpoint", place.step)
 
         self._writer.write(place.step, work)
@@ -211,18 +225,16 @@ class Checkpoint:
     def _resume(self) -> int:
         for name in self._parts():
             self._folder.sweep(name)
-        mine = self._whole(own(self._rank)), self._whole(SHARED)
-        if self._rank == 0:  # its own part was there, and is damaged: no checkpoint without it
-            for place in {*self._folder.places(own(0))[:LOOKED_AT]} - {*mine[0]}:
-                mine[1].pop(place, None)
+        mine, shared = self._whole(own(self._rank)), self._whole(SHARED)
+        damaged = {*self._folder.places(own(self._rank))[:LOOKED_AT]} - {*mine}
         table = [self._every, self._keep, secrets.randbelow(RUNS)]
-        for places in mine:
-            padded = [*map(list, places), *[NOTHING] * LOOKED_AT][:LOOKED_AT]
+        for seen in (mine, shared, damaged):
+            padded = [*map(list, seen), *[NOTHING] * LOOKED_AT][:LOOKED_AT]
             table += itertools.chain.from_iterable(padded)
         rows = self._exchange.gather("found", table)[: self._seat.workers]
         self._check_alike(rows)
         self._run = rows[0][2]
-        found = [choice.Found(*_places(row[3:] if row[0] else [])) for row in rows]
+        found = [_found(row[3:] if row[0] else []) for row in rows]
         if (rank := choice.missed(found)) is not None:
             raise InvalidArgumentError(
                 f"checkpoint: worker 0 sees none that is whole in {self._folder.root}, but worker "
@@ -232,10 +244,12 @@ class Checkpoint:
         chosen = choice.choose(found)
         if chosen is None:
             return 0
-        self._take(chosen, mine[1])
-        for name in self._parts():
-            later = [p for p in self._folder.places(name) if p.step >= chosen.place.step]
-            self._folder.remove({*later} - {chosen.place}, name)
+        self._take(chosen, shared)
+        for name in (own(self._rank), SHARED):
+            # Worker 0 may be writing already, in this run.
+            places = [p for p in self._folder.places(name) if p.run != self._run]
+            later = {p for p in places if p.step >= chosen.place.step}
+            self._folder.remove(later - {chosen.place}, name)
         self._by_all = [] if chosen.strangers else [chosen.place.step]
         if self._rank == 0:
             self._say(chosen)
@@ -289,11 +303,12 @@ class Checkpoint:
         if not chosen.lacking:
             assert path is not None
             return part_file.read(path)
-        first = part_file.read(path) if self._rank == 0 and path is not None else None
-        size = 0 if first is None else first.seek(0, 2)
-        if first is not None:
-            first.seek(0)
-        return self._exchange.of_worker_0(first, self._exchange.gather("size", [size])[0][0])
+        file = part_file.read(path) if path is not None and self._rank == chosen.giver else None
+        size = 0 if file is None else file.seek(0, 2)
+        if file is not None:
+            file.seek(0)
+        sizes = self._exchange.gather("size", [size])
+        return self._exchange.of_one(file, sizes[chosen.giver][0])
 
     def _say(self, chosen: choice.Resumption) -> None:
         more = ""
@@ -309,11 +324,11 @@ class Checkpoint:
         )
 
 
-def _places(numbers: list[int]) -> tuple[frozenset[Place], frozenset[Place]]:
-    """A worker's own, and the shared ones."""
+def _found(numbers: list[int]) -> choice.Found:
+    """What a worker's table says."""
     groups = [numbers[at : at + NUMBERS] for at in range(0, len(numbers), NUMBERS)]
-    own_ones, shared = groups[:LOOKED_AT], groups[LOOKED_AT:]
-    return (
-        frozenset(Place(*group) for group in own_ones if group != NOTHING),
-        frozenset(Place(*group) for group in shared if group != NOTHING),
+    own_ones, shared, damaged = (
+        frozenset(Place(*group) for group in groups[at : at + LOOKED_AT] if group != NOTHING)
+        for at in range(0, 3 * LOOKED_AT, LOOKED_AT)
     )
+    return choice.Found(own_ones, shared, damaged)

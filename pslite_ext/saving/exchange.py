@@ -49,17 +49,24 @@ class Exchange:
         return [rank for rank, row in enumerate(self.gather("there", [1])) if row[0]]
 
     def all_say(self, what: str, word: str) -> bool:
-        """Whether all say the same. As a letter: in traces it is no part of training."""
+        """Whether all say the same. As a letter: in traces it is no part of training.
+
+        Those that have left say nothing, which is the same only where the job goes on without
+        them. There it is compared as steps are, so that servers forget it.
+        """
         if self._places == 1:
             return True
         try:
-            _core.claim_model(self._key(what), [(word, "of the checkpoint")])
+            if _core.elastic():
+                _core.claim_steps(self._key(what), word)
+            else:
+                _core.claim_model(self._key(what), [(word, "of the checkpoint")])
         except InvalidArgumentError:
             return False
         return True
 
-    def of_worker_0(self, file: BinaryIO | None, size: int) -> BinaryIO:
-        """All that is in worker 0's file, on each worker. The others add nothing to it."""
+    def of_one(self, file: BinaryIO | None, size: int) -> BinaryIO:
+        """All that is in the one worker's file who has it, on each. The others add nothing."""
         pieces = []
         buffer = bytearray(PIECE_BYTES)
         shared = (ctypes.c_char * PIECE_BYTES).from_buffer(buffer)

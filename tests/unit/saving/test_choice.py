@@ -57,6 +57,9 @@ def test_a_folder_that_worker_0_has_lost_is_not_a_beginning() -> None:
     assert missed([found([]), found([]), found([5, 10, 15])]) == 2
     assert missed([found([5], [5]), found([5, 10, 15])]) is None
     assert missed([found([]), found([])]) is None
+    # What another wrote long ago, when worker 0 was lost for a while, is none either.
+    assert missed([found([]), found([5, 10, 15, 20], [5])]) == 1
+    assert missed([found([]), found([5, 10, 15, 20], [20])]) is None
 
 
 def test_without_those_who_were_lost() -> None:
@@ -100,18 +103,34 @@ def test_without_worker_0_by_as_many_as_there_are_now() -> None:
     )
 
 
+def test_what_another_wrote_on_its_own_host_without_worker_0() -> None:
+    """Worker 0 was lost after step 10."""
+    alone = [at(15, workers=1), at(20, workers=1)]
+    chosen = choose([found([5, 10], [5, 10]), found([5, 10, *alone], alone)])
+    assert chosen == Resumption(alone[1], (0,), (0,))
+    assert chosen.giver == 1
+    both = choose([found([5, 10], [5, 10]), found([5, 10])])
+    assert both == Resumption(at(10), (1,), ())
+    assert both.giver == 0
+
+
+def test_what_worker_0_has_damaged_is_none_although_others_see_the_rest() -> None:
+    first = found([5], [5, 10])._replace(damaged=frozenset([at(10)]))
+    assert choose([first, found([5, 10], [5, 10])]) == Resumption(at(5), (), ())
+    assert choose([first, found([])]) == Resumption(at(5), (1,), (1,))
+
+
 @given(st.lists(st.builds(Found, PLACES, PLACES), min_size=1, max_size=5))
 def test_whatever_is_found(all_found: list[Found]) -> None:
     chosen = choose(all_found)
-    first = all_found[0].shared
-    assert (chosen is None) == (not first)
+    shared = frozenset[Place]().union(*(each.shared for each in all_found))
+    assert (chosen is None) == (not shared)
     if chosen is None:
         return
-    assert chosen.place in first
-    assert 0 not in chosen.lacking
+    assert chosen.place in all_found[chosen.giver].shared
     better = {
         place
-        for place in first
+        for place in shared
         if sum(place in each.own for each in all_found)
         >= min(place.workers, len(all_found) - (place not in all_found[0].own))
     }

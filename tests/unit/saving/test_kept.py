@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pslite_ext.saving.folder import Place
-from pslite_ext.saving.kept import MOST, superfluous
+from pslite_ext.saving.kept import MOST, SPARE, superfluous
 
 
 def places(*steps: int) -> list[Place]:
@@ -21,6 +21,24 @@ def test_the_newest_that_all_have_are_kept_and_whatever_is_newer() -> None:
     assert superfluous(mine, [20], 2) == []  # as far as is known
     kept = {*places(*range(20))} - {*superfluous(places(*range(20)), [1, 3], 2)}
     assert kept == {*places(1, 3, *range(14, 20))}
+
+
+@pytest.mark.parametrize("keep", range(2, 21))
+def test_however_many_are_kept_what_was_just_written_stays(keep: int) -> None:
+    mine: set[int] = set()
+    by_all: list[int] = []
+    for step in range(100, 5000, 100):
+        mine.add(step)
+        mine -= {place.step for place in superfluous(places(*mine), by_all, keep)}
+        assert mine == {step, *by_all[-keep:]}
+        by_all.append(step)
+    # When the job goes on, it knows of one that all have.
+    assert superfluous(places(*mine), [step], keep) == []
+    # Others write none any more.
+    more = {*mine, *range(10_000, 20_000, 100)}
+    left = more - {place.step for place in superfluous(places(*more), by_all, keep)}
+    assert left >= {*by_all[-keep:], 19_900, 19_800}
+    assert len(left) == max(MOST, keep + SPARE)
 
 
 @pytest.mark.parametrize("seed", range(200))
