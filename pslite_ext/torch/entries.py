@@ -10,7 +10,6 @@ waited for, the parameter has its own class again, and costs what it always did.
 from __future__ import annotations
 
 import copy
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -44,14 +43,13 @@ _CAN_COUNT = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage
 def _is_shared(grad: Any) -> bool:
     """Of what autograd has just made a parameter's `.grad`: whether others have its memory, too.
 
-    Else the base of a view is held by that view and, here, by us (a script's own functions may
-    have kept it in Python); and the memory by these, by `.grad` and by us. Where torch cannot
-    count, it may be shared.
+    Else the base of a view is held by that view and, here, by us; and the memory by these, by
+    `.grad` and by us. Where torch cannot count, it may be shared.
     """
     if not _CAN_COUNT:
         return True
     base = grad._base
-    if base is not None and (base._use_count() > 2 or sys.getrefcount(base) > 2):
+    if base is not None and base._use_count() > 2:
         return True
     holders: int = torch._C._storage_Use_Count(grad.untyped_storage()._cdata)
     return holders > (3 if base is None else 4)
