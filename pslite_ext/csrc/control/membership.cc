@@ -406,13 +406,9 @@ Actions SchedulerMembership::Tick(int64_t now_ms, const std::string& starved) {
                ? Fail(Status::PeerLost(starved).By({Blame::kNamed, kSchedulerId}))
                : Await(now_ms, pause);
   }
-  // What was heard of as it ended is no later than now.
-  const auto later = [&](int64_t* at_ms) {
-    if (pause != 0) *at_ms = std::min(now_ms, *at_ms + pause);
-  };
-  for (auto& [id, since] : suspect_ms_) later(&since);
-  for (Accusation& a : accusations_) later(&a.since_ms);
-  for (auto& [id, heard] : heard_ms_) later(&heard);
+  for (auto& [id, since] : suspect_ms_) MembershipTimes::LeaveOut(pause, now_ms, &since);
+  for (Accusation& a : accusations_) MembershipTimes::LeaveOut(pause, now_ms, &a.since_ms);
+  for (auto& [id, heard] : heard_ms_) MembershipTimes::LeaveOut(pause, now_ms, &heard);
   Actions actions = Judge(now_ms);
   std::set<int> silent;
   for (const auto& [id, heard] : heard_ms_) {

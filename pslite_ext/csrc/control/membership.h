@@ -56,6 +56,10 @@ struct MembershipTimes {
     const int64_t gap = now_ms - last_tick_ms;
     return gap > heartbeat_timeout_ms / 2 ? gap : 0;
   }
+  // Leaves a pause out. What came as it ended is no later than now.
+  static void LeaveOut(int64_t pause_ms, int64_t now_ms, int64_t* at_ms) {
+    if (pause_ms != 0) *at_ms = std::min(now_ms, *at_ms + pause_ms);
+  }
   // What is heard of a node sooner than this may have been on its way before it died.
   int64_t afterlife_ms() const { return heartbeat_interval_ms / 2; }
   // A node gives up the start later than the scheduler, which can say who is missing.

@@ -53,7 +53,7 @@ Actions NodeMembership::Tick(int64_t now_ms) {
   if (state_ == State::kEnded) return {};
   const int64_t pause = times_.own_pause_ms(now_ms, last_tick_ms_);
   last_tick_ms_ = now_ms;
-  if (pause != 0) heard_ms_ = std::min(now_ms, heard_ms_ + pause);  // perhaps as it ended
+  MembershipTimes::LeaveOut(pause, now_ms, &heard_ms_);
   if (state_ == State::kJoining) {
     if (late_since_ms_ >= 0) late_since_ms_ += pause;
     if (late_since_ms_ >= 0 && now_ms - late_since_ms_ >= times_.suspicion_ms()) {

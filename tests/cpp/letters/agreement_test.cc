@@ -45,6 +45,17 @@ struct Server {
   std::map<uint64_t, Status> answers;
 };
 
+// Said by both, twice: it is forgotten once agreed on.
+void SaysTheSameEachTime(Server* server, const std::string& text, Claim::Kind of) {
+  for (int round = 0; round < 2; ++round) {
+    const auto first = server->Hear(0, 7, text, of);
+    CHECK_FALSE(server->Answered(first));
+    const auto second = server->Hear(1, 7, text, of);
+    CHECK_OK(server->answers.at(first));
+    CHECK_OK(server->answers.at(second));
+  }
+}
+
 const char kShape[] = "float32 of shape (10, 20)", kOther[] = "float32 of shape (20, 10)";
 
 }  // namespace
@@ -117,13 +128,7 @@ TEST(who_has_left_and_never_had_it_is_named) {
 TEST(how_to_sum_is_asked_anew_each_time) {
   const auto sums = Claim::Kind::kSums;
   Server server(2);
-  for (int round = 0; round < 2; ++round) {  // forgotten once agreed on
-    const auto first = server.Hear(0, 7, "whole arrays", sums);
-    CHECK_FALSE(server.Answered(first));
-    const auto second = server.Hear(1, 7, "whole arrays", sums);
-    CHECK_OK(server.answers.at(first));
-    CHECK_OK(server.answers.at(second));
-  }
+  SaysTheSameEachTime(&server, "whole arrays", sums);
   const auto first = server.Hear(1, 8, "row_sparse arrays", sums);
   const auto second = server.Hear(0, 8, "whole arrays", sums);
   for (const uint64_t ticket : {first, second}) {
@@ -137,12 +142,7 @@ TEST(how_to_sum_is_asked_anew_each_time) {
 TEST(steps_are_compared_anew_each_time) {
   const auto steps = Claim::Kind::kSteps;
   Server server(2);
-  for (int round = 0; round < 2; ++round) {
-    const auto first = server.Hear(0, 7, "lr = 1 from update 1 on", steps);
-    const auto second = server.Hear(1, 7, "lr = 1 from update 1 on", steps);
-    CHECK_OK(server.answers.at(first));
-    CHECK_OK(server.answers.at(second));
-  }
+  SaysTheSameEachTime(&server, "lr = 1 from update 1 on", steps);
   const auto first = server.Hear(0, 8, "lr = 1 from update 1 on", steps);
   const auto second = server.Hear(1, 8, "lr = 2 from update 1 on", steps);
   for (const uint64_t ticket : {first, second}) {

@@ -24,6 +24,16 @@ WorkerStreamsOptions WorkerLanes(std::vector<int>* woken) {
   return options;
 }
 
+constexpr uint64_t kSlot = 64 << 10;
+
+// Of slots that are sent in parts, once sums come slowly.
+WorkerStreamsOptions LanesOfSlots(std::vector<int>* woken) {
+  WorkerStreamsOptions options = WorkerLanes(woken);
+  options.policy.packet_bytes = kSlot;
+  options.policy.credit.fixed_bytes = 0;
+  return options;
+}
+
 // One worker and two lanes, so that links 0 and 1 are the worker's.
 AggregatorOptions ServerLanes(std::vector<int>* woken) {
   AggregatorOptions options = Options(1);
@@ -74,12 +84,8 @@ TEST(lanes_share_a_tensor_as_they_ask) {
 }
 
 TEST(a_slot_that_has_begun_stays_with_its_lane) {
-  constexpr uint64_t kSlot = 64 << 10;
   std::vector<int> woken;
-  WorkerStreamsOptions options = WorkerLanes(&woken);
-  options.policy.packet_bytes = kSlot;
-  options.policy.credit.fixed_bytes = 0;
-  LoneWorker worker(options);
+  LoneWorker worker(LanesOfSlots(&woken));
   const auto t = worker.Tensor(1, 2 * kSlot);
   // Sums come slowly: then packets are a part of their slot.
   uint8_t round = 1;
@@ -106,12 +112,8 @@ TEST(a_slot_that_has_begun_stays_with_its_lane) {
 }
 
 TEST(a_lane_goes_on_with_less_urgent_tensors_while_another_has_the_last_slot) {
-  constexpr uint64_t kSlot = 64 << 10;
   std::vector<int> woken;
-  WorkerStreamsOptions options = WorkerLanes(&woken);
-  options.policy.packet_bytes = kSlot;
-  options.policy.credit.fixed_bytes = 0;
-  LoneWorker worker(options);
+  LoneWorker worker(LanesOfSlots(&woken));
   const auto urgent = worker.Tensor(1, kSlot), other = worker.Tensor(2, 1000);
   // Sums come slowly: then packets are a part of their slot.
   uint8_t round = 1;
