@@ -238,7 +238,7 @@ def serving(fabric: System) -> list[Case]:
             servers=servers,
             note=f", {servers} server{'s' if servers > 1 else ''}",
         )
-        for cell in (("C1", "N1"), ("C2", "N2"), ("C1", "N3"))
+        for cell in (("C1", "N1"), ("C3", "N1"), ("C2", "N2"), ("C1", "N3"))
         for servers in (1, 3)
     ]
 
