@@ -2,7 +2,8 @@
 
 The worker of the rank STAYS_OUT joins only when the file GO exists, and workers leave only when the
 file STOP does, if they are told one. Workers of the ranks HAS_STORE join as a script does, with
-MXNet. Who has a name that begins with ENDS_FIRST ends before it has joined.
+MXNet. Who has a name that begins with ENDS_FIRST ends before it has joined. Who comes to a job that
+has begun waits until it is let in.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from pslite_ext import _core
 from pslite_ext.config import Settings
 from pslite_ext.job import serving
+from pslite_ext.saving import letting_in
 
 
 def await_file(name: str) -> None:
@@ -39,6 +41,8 @@ def main() -> int:
     else:
         _core.start(Settings.from_environment(os.environ).options())
     print("joined", flush=True)
+    if newcomer := _core.outside():
+        letting_in.take(newcomer)
     if "STOP" in os.environ:
         await_file(os.environ["STOP"])
     _core.finish()

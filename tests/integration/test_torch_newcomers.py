@@ -88,7 +88,7 @@ def test_who_lets_another_in_is_lost_meanwhile(tmp_path: Path) -> None:
     with job.launched() as first:
         new = job.joined("new", KILLS="1")
         assert new.end() != 0
-        assert "another node was lost while it was let in; start it again" in new.output
+        assert "another node went while it was let in; start it again" in new.output
         job.go()
         assert first.end() == 0, first.output
     assert [rank for rank, _, _ in ended(first)] == ["1"]

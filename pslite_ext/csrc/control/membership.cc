@@ -346,10 +346,11 @@ Actions SchedulerMembership::Leave(int node, const Status& why, int64_t now_ms) 
     return Fail(Status::PeerLost(NodeName(node) + " left before the workers did")
                     .By({Blame::kNamed, node}));
   }
+  const std::set<int> with = LostWith({node});
   roster_.Leave(node);
   at_barrier_.erase(node);
   Actions actions{{Action::kDeparted, node, "", {}}};
-  for (Action& action : CheckOver()) actions.push_back(std::move(action));
+  GoOnWithout(with, &actions);
   return actions;
 }
 

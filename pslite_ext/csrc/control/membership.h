@@ -156,6 +156,9 @@ class SchedulerMembership {
   // The others cannot go on with that worker: they have waited for it for longer than the job's
   // patience, or need what it has not got; `how` says which.
   Actions DoWithout(int node, const Status& how);
+  // What a node says has failed: another, or itself, which is lost alone then. A newcomer is
+  // believed only that it cannot reach another: what it waits for, the others may not miss.
+  Actions Reported(int reporter, int node, const Status& how, int64_t now_ms);
   // The launcher saw a process exit. Before the job begins, that fails it only if a worker is
   // waiting or none can come.
   Actions Ended(const Exit& exit);
@@ -209,6 +212,7 @@ class SchedulerMembership {
   Actions Await(int64_t now_ms, int64_t pause_ms);
   std::vector<Party> Losses(const std::set<int>& nodes) const;
   Actions Lose(const std::set<int>& nodes, const Status& why);
+  void GoOnWithout(const std::set<int>& newcomers, Actions* actions);
   Actions CutOff(const std::set<std::pair<int, int>>& links, const std::string& why,
                  int64_t now_ms);
   Actions CheckOver();

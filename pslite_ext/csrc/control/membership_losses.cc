@@ -10,7 +10,7 @@ namespace mercury {
 namespace {
 
 Status NotLetIn(int node) {
-  return Status::PeerLost("another node was lost while it was let in; start it again")
+  return Status::PeerLost("another node went while it was let in; start it again")
       .By({Blame::kNamed, node});
 }
 
@@ -62,16 +62,21 @@ Actions SchedulerMembership::Lose(const std::set<int>& nodes, const Status& why)
     newcomers_.erase(node);
     actions.push_back({Action::kLost, node, "", {}, why, Admission::kComes, generation});
   }
-  for (const int node : with) {
+  GoOnWithout(with, &actions);
+  return actions;
+}
+
+// Somebody is out, and with it these, whom it was letting in.
+void SchedulerMembership::GoOnWithout(const std::set<int>& newcomers, Actions* actions) {
+  for (const int node : newcomers) {
     if (!roster_.Lose(node)) continue;
     newcomers_.erase(node);
-    actions.push_back(
+    actions->push_back(
         {Action::kLost, node, "", {}, NotLetIn(node), Admission::kComes, roster_.ChangedAt(node)});
   }
-  for (Action& action : CheckOver()) actions.push_back(std::move(action));
-  if (state_ != State::kRunning) return actions;
-  for (Action& action : LetServersIn()) actions.push_back(std::move(action));
-  return actions;
+  for (Action& action : CheckOver()) actions->push_back(std::move(action));
+  if (state_ != State::kRunning) return;
+  for (Action& action : LetServersIn()) actions->push_back(std::move(action));
 }
 
 Actions SchedulerMembership::Accuse(int reporter, int node, const std::string& how,
@@ -93,6 +98,13 @@ Actions SchedulerMembership::DoWithout(int node, const Status& how) {
   const bool refused = RoleOf(node) == Role::kServer && how.code() == Code::kClosed;
   if (refused && !roster_.IsNew(node)) return {};
   return roster_.CanLose({node}) ? Lose({node}, how) : Fail(how);
+}
+
+Actions SchedulerMembership::Reported(int reporter, int node, const Status& how, int64_t now_ms) {
+  if (how.code() == Code::kPeerLost) return Accuse(reporter, node, how.detail(), now_ms);
+  if (reporter == node || roster_.IsNew(reporter)) return DoWithout(reporter, how);
+  const bool without = how.code() == Code::kTimeout || how.code() == Code::kClosed;
+  return without ? DoWithout(node, how) : Fail(how);
 }
 
 // Two processes have lost each other. If one of them died, that is whom to name: its connection to
@@ -123,7 +135,7 @@ Actions SchedulerMembership::Judge(int64_t now_ms) {
 
 // Both ends of each link are there. A job that can does without the one that more links have failed
 // of, lately; if there is none, without the worker. So a server that nobody reaches, but the
-// scheduler, costs one worker at most.
+// scheduler, costs one worker at most. Whom a newcomer cannot reach, others do.
 Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
                                     const std::string& why, int64_t now_ms) {
   std::vector<Party> parties;
@@ -134,18 +146,23 @@ Actions SchedulerMembership::CutOff(const std::set<std::pair<int, int>>& links,
     if (lately) ++failed[it->first];
     it = lately ? std::next(it) : cut_at_ms_.erase(it);
   }
-  for (const auto& [one, other] : links) {
-    for (const int id : {one, other}) {
+  for (const auto& [worker, other] : links) {
+    const bool fresh = roster_.IsNew(worker) || roster_.IsNew(other);
+    for (const int id : {worker, other}) {
       parties.push_back({RoleOf(id), RankOf(id), ""});
+      if (fresh) continue;
       ++failed[id];
       cut_at_ms_.emplace(id, now_ms);
     }
   }
-  std::set<int> nodes;
+  std::set<int> nodes, workers;
   for (const auto& [worker, other] : links) {
-    const bool others = failed[other] > failed[worker] && roster_.CanLose({other});
+    const bool more = failed[other] > failed[worker] && roster_.CanLose({other});
+    const bool others = !roster_.IsNew(worker) && (roster_.IsNew(other) || more);
     nodes.insert(others ? other : worker);
+    workers.insert(worker);
   }
+  if (!roster_.CanLose(nodes)) nodes = std::move(workers);
   const Status status = Status::PeerLost(why).By({Blame::kApart, std::move(parties)});
   return roster_.CanLose(nodes) ? Lose(nodes, status) : Fail(status);
 }

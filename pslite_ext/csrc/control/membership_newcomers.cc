@@ -58,11 +58,21 @@ bool SchedulerMembership::MayBeMissedSoon(const Member& member, int64_t now_ms) 
          now_ms - heard->second >= times_.suspicion_ms();
 }
 
-// Those before the job has begun, and those who come back before they were missed.
+// Those before the job has begun, and those who come back before they were missed. One at a time:
+// who is admitted is told of all that are there, and can be told of others only after that.
 Actions SchedulerMembership::TakeThoseTooSoon(int64_t now_ms) {
   Actions actions;
-  for (const Member& member : std::exchange(too_soon_, {})) {
-    for (Action& action : Register(member, now_ms)) actions.push_back(std::move(action));
+  std::vector<Member> waiting = std::exchange(too_soon_, {});
+  bool admitted = false;
+  for (Member& member : waiting) {
+    if (admitted) {
+      too_soon_.push_back(std::move(member));
+      continue;
+    }
+    for (Action& action : Register(member, now_ms)) {
+      admitted = admitted || action.kind == Action::kAdmit;
+      actions.push_back(std::move(action));
+    }
   }
   return actions;
 }

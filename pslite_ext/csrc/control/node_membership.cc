@@ -35,6 +35,11 @@ Actions NodeMembership::Heard(int64_t now_ms) {
   return {{Action::kAlone, kSchedulerId, "", {}, Status::Ok()}};
 }
 
+bool NodeMembership::DoesWithout(int node) const {
+  const auto heard = heard_of_.find(node);
+  return alone() && heard != heard_of_.end() && heard->second.second != Admission::kIn;
+}
+
 bool NodeMembership::IsNews(const Member& newcomer, Admission admission) {
   const auto [known, first] = heard_of_.try_emplace(newcomer.id, newcomer.entry, admission);
   auto& [entry, is_at] = known->second;

@@ -34,6 +34,8 @@ class NodeMembership {
     return may_be_alone_ && state_ == State::kRunning &&
            (suspected_ || now_ms - heard_ms_ >= times_.suspicion_ms());
   }
+  // That the job goes on without the scheduler and without that node, a newcomer that is not in.
+  bool DoesWithout(int node) const;
   // Whether that is news of who comes in that place: nothing is taken back.
   bool IsNews(const Member& newcomer, Admission admission);
   Actions Heard(int64_t now_ms);

@@ -267,8 +267,10 @@ void ZmqVan::Loop() {
     if (over_) continue;
     const auto unheard =
         std::find_if(reported_.begin(), reported_.end(), [this, now](const auto& of) {
-          return now >= of.second.verdict_by_ms &&
-                 !(node_membership_ && node_membership_->MayBeAloneSoon(now));
+          const NodeMembership* own = node_membership_.get();
+          const bool waits =
+              own != nullptr && (own->MayBeAloneSoon(now) || own->DoesWithout(of.first));
+          return now >= of.second.verdict_by_ms && !waits;
         });
     if (unheard != reported_.end()) {
       FailJob(unheard->second.status, false);

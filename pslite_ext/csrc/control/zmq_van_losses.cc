@@ -75,10 +75,7 @@ void ZmqVan::OnReport(const ps::Message& message, const Status& status, int64_t 
   if (message.meta.control.node.empty()) return FailJob(status, true);
   const int node = message.meta.control.node[0].id;
   if (!scheduler_membership_->HasPlace(ToMember(message.meta.control.node[0], 0, node))) return;
-  const bool without = status.code() == Code::kTimeout || status.code() == Code::kClosed;
-  if (without) return CarryOut(scheduler_membership_->DoWithout(node, status));
-  if (status.code() != Code::kPeerLost) return FailJob(status, true);
-  CarryOut(scheduler_membership_->Accuse(message.meta.sender, node, status.detail(), now_ms));
+  CarryOut(scheduler_membership_->Reported(message.meta.sender, node, status, now_ms));
 }
 
 void ZmqVan::NoMoreWork() {

@@ -334,6 +334,7 @@ Status Node::OnAgreed(int my_node_id, const SharedSettings& agreed) {
   options_.mercury.stalled =
       options_.classic.stalled = [this](int worker, const std::string& line) {
         if (worker >= options_.mercury.workers) return;  // a server that cannot count
+        if (outside_) return;                            // it may be that nobody lets it in yet
         van_->Report(
             NodeId(Role::kWorker, worker),
             Status::Timeout(NodeName(id_.load()) + " gives up (MERCURY_STALL_TIMEOUT_S): " + line));
@@ -350,7 +351,7 @@ void Node::OnReady(int my_node_id) {
   OpenTrace(my_node_id);
   std::lock_guard<std::mutex> lock(mutex_);
   id_ = my_node_id;
-  outside_ = came_late_ = van_->newcomer() && options_.van.role == Role::kWorker;
+  outside_ = came_late_ = OnItsWay();
   if (options_.van.role == Role::kWorker) {
     Transport* transport = classic_ ? classic_->worker() : mercury_van_->worker();
     worker_ = std::make_unique<Worker>(transport, options_.mercury.deterministic, outside_);
@@ -398,6 +399,8 @@ void Node::OnAlone(const Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   alone_ = why;
   changed_.notify_all();
+  if (why.ok() || !OnItsWay()) return;
+  van_->Leave(Status::PeerLost("the scheduler was lost while it was let in; start it again"));
 }
 
 void Node::FailMessages(const Status& status) {
@@ -430,12 +433,12 @@ void Node::OnEnded() {
     std::lock_guard<std::mutex> lock(mutex_);
     ended_ = true;
     changed_.notify_all();
-    if (!outside_) return;
+    if (!OnItsWay()) return;
   }
   // Nobody will give it what it waits for.
   const Status over = Status::PeerLost("the job ended before this worker was let in");
   OnFailed(over);
-  mercury_van_->worker()->Fail(over);
+  if (Transport* worker = mercury_van_->worker()) worker->Fail(over);
 }
 
 }  // namespace mercury

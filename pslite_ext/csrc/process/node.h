@@ -68,7 +68,7 @@ class Node : public VanObserver {
   int Places();
   // Of workers that come while the job runs (control/membership.h). Whether this one has, and is
   // still to be let in.
-  bool Outside();
+  bool Outside() const { return outside_; }
   bool came_late() const { return came_late_; }
   int entry() const { return options_.mercury.entry; }
   // Whom this worker is to let in; rank -1: nobody, now.
@@ -105,7 +105,8 @@ class Node : public VanObserver {
   static void NoteFailure(const std::string& why);
   void AwaitDump();
   void FailMessages(const Status& status);
-  Worker* Front();  // null unless this is a worker of a job that is, or was, ready
+  bool OnItsWay() const;  // a newcomer that is not in; with the lock, on the van's thread
+  Worker* Front();        // null unless this is a worker of a job that is, or was, ready
   Status OnAgreed(int my_node_id, const SharedSettings& agreed) override;
   void OnReady(int my_node_id) override;
   void OnBarrier() override;
@@ -123,7 +124,7 @@ class Node : public VanObserver {
   DispatchNumbers numbers_;
   std::unique_ptr<ClassicPath> classic_;  // in zmq mode
   std::atomic<bool> started_{false}, failed_{false}, forked_{false};
-  std::atomic<bool> failed_elsewhere_{false}, came_late_{false};
+  std::atomic<bool> failed_elsewhere_{false}, came_late_{false}, outside_{false};
   std::atomic<int> exit_code_{0};  // instead of the process's own
   std::atomic<bool> over_chosen_{false};
   std::atomic<int> id_{0};
@@ -136,7 +137,6 @@ class Node : public VanObserver {
   std::string peers_;
   std::vector<int> beside_;
   WorkersPresent present_;
-  bool outside_ = false;
   Status alone_;  // since the scheduler is lost
   Status failure_;
   std::unique_ptr<Worker> worker_;  // of the transport, once ready

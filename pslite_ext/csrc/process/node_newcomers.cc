@@ -10,9 +10,8 @@ int Node::Places() {
   return options_.mercury.workers;
 }
 
-bool Node::Outside() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return outside_;
+bool Node::OnItsWay() const {
+  return van_->newcomer() && options_.van.role == Role::kWorker && (!ready_ || outside_);
 }
 
 Newcomer Node::NextToLetIn() {

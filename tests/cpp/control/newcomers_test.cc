@@ -1,4 +1,5 @@
 // Workers that come once the job has begun, as its scheduler sees them.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -224,6 +225,63 @@ TEST(who_is_being_let_in_does_not_outlive_who_lets_it_in_nor_a_server) {
   }
 }
 
+TEST(who_leaves_while_it_lets_somebody_in_leaves_nobody_half_in) {
+  for (const Admission admission : {Admission::kReady, Admission::kTakes, Admission::kHas}) {
+    SchedulerMembership s = Begun();
+    s.Ended({Role::kServer, 1, "was killed by signal 9", true});
+    s.Register(M(Role::kServer, 23, 1), 0);
+    s.Register(M(Role::kWorker, 21), 0);
+    CHECK_TRUE(Comes(&s, W(2), admission));
+    s.Admits(S(0), S(1), Admission::kTakes);
+    const bool waits = admission != Admission::kReady;
+    const Actions ready = s.Admits(S(1), S(1), Admission::kReady);
+    CHECK_EQ(Find(ready, Action::kAdmission) == nullptr, waits);
+    const Actions actions = s.Leave(W(0), Status::Ok(), 1);
+    CHECK_TRUE(Lost(actions) == (waits ? std::set<int>({W(2)}) : std::set<int>()));
+    // The server was waited with.
+    CHECK_EQ(Find(actions, Action::kAdmission) != nullptr, waits);
+    CHECK_TRUE(s.running());
+  }
+}
+
+TEST(what_a_newcomer_says_costs_nobody_else) {
+  SchedulerMembership s = Begun();
+  const auto how = [](Code code) { return Status(code, "it gives up"); };
+  int port = 21;
+  for (const Code code : {Code::kTimeout, Code::kClosed, Code::kExhausted, Code::kInternal}) {
+    for (const int of : {W(0), S(0), W(2)}) {
+      CHECK_EQ(Admitted(s.Register(M(Role::kWorker, port++), 0)), W(2));
+      CHECK_TRUE(Lost(s.Reported(W(2), of, how(code), 1)) == std::set<int>({W(2)}));
+    }
+  }
+  CHECK_TRUE(s.running());
+  // A member that cannot go on is lost alone, too; of another it is believed.
+  SchedulerMembership more = Begun();
+  CHECK_TRUE(Lost(more.Reported(W(1), W(1), how(Code::kExhausted), 1)) == std::set<int>({W(1)}));
+  SchedulerMembership most = Begun();
+  CHECK_TRUE(Lost(most.Reported(W(1), W(0), how(Code::kTimeout), 1)) == std::set<int>({W(0)}));
+  CHECK_TRUE(Find(most.Reported(W(1), S(0), how(Code::kCorrupt), 1), Action::kFail) != nullptr);
+  // A job that needs all ends of it.
+  SchedulerMembership all(1, 1, Times(), 0);
+  Join(&all, M(Role::kServer, 1), 0);
+  Join(&all, M(Role::kWorker, 11), 0);
+  CHECK_TRUE(Find(all.Reported(W(0), W(0), how(Code::kExhausted), 1), Action::kFail) != nullptr);
+}
+
+TEST(whom_newcomers_cannot_reach_others_do) {
+  SchedulerMembership s = Begun(1, 6);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(Admitted(s.Register(M(Role::kWorker, 21 + i), 0)), W(2 + i));
+  for (int i = 0; i < 3; ++i) {
+    for (const int server : {S(0), S(1)}) s.Accuse(W(2 + i), server, "No route to host", 10);
+  }
+  std::set<int> lost;
+  for (int64_t t = 500; t <= 5000; t += 500) {
+    for (const int id : {S(0), S(1), W(0), W(1), W(2), W(3), W(4)}) s.Heard(id, t);
+    for (const int node : Lost(s.Tick(t))) lost.insert(node);
+  }
+  CHECK_TRUE(lost == std::set<int>({W(2), W(3), W(4)}) && s.running());
+}
+
 // It is in once it is ready, and who has done its work has agreed.
 TEST(a_server_comes_in_the_place_of_a_lost_one) {
   SchedulerMembership s = Begun();
@@ -299,6 +357,22 @@ TEST(who_joins_waits_until_the_job_has_begun) {
   SchedulerMembership never(1, 1, Times(), 0);
   Join(&never, M(Role::kWorker, 21, kJoins), 0);
   CHECK_TRUE(Says(Find(never.Tick(60000), Action::kReject), "not everybody registered"));
+}
+
+// Before the second is told of, the first can be told.
+TEST(those_who_came_too_soon_are_admitted_one_after_another) {
+  SchedulerMembership s(1, 1, Times(), 0);
+  s.GoOnWith(1, false, 4);
+  for (int i = 0; i < 3; ++i) Join(&s, M(Role::kWorker, 21 + i, kJoins), 0);
+  Join(&s, M(Role::kServer, 1), 1);
+  CHECK_TRUE(Find(Join(&s, M(Role::kWorker, 11), 2), Action::kAssign) != nullptr);
+  for (int i = 0; i < 3; ++i) {
+    const Actions actions = s.Tick(3 + i);
+    CHECK_EQ(std::count_if(actions.begin(), actions.end(),
+                           [](const Action& a) { return a.kind == Action::kAdmit; }),
+             1);
+    CHECK_EQ(Admitted(actions), W(1 + i));
+  }
 }
 
 TEST(who_joins_hears_that_workers_disagree) {

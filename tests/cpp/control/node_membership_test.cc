@@ -55,3 +55,18 @@ TEST(what_a_node_hears_as_its_own_pause_ends_is_heard_then) {
   }
   CHECK_TRUE(Says(Find(n.Tick(22000), Action::kFail), "lost the scheduler (h:1)"));
 }
+
+TEST(who_is_alone_does_without_those_who_were_not_in_yet) {
+  NodeMembership n("h:1", Times(), 0);
+  n.GoOnAlone();
+  n.Assigned(500);
+  Member member;
+  member.id = NodeId(Role::kWorker, 2);
+  CHECK_TRUE(n.IsNews(member, Admission::kComes));
+  CHECK_TRUE(!n.DoesWithout(member.id));  // the scheduler says who is lost
+  for (int64_t t = 500; t <= 10500; t += 500) n.Tick(t);
+  CHECK_TRUE(n.alone() && n.DoesWithout(member.id));
+  CHECK_TRUE(!n.DoesWithout(NodeId(Role::kWorker, 0)));
+  CHECK_TRUE(n.IsNews(member, Admission::kIn));
+  CHECK_TRUE(!n.DoesWithout(member.id));
+}

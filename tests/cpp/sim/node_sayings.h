@@ -43,8 +43,7 @@ class NodeSayings {
     scheduler_->Tell(node, [member, why = reported.why, id = node->id()](
                                SchedulerMembership* membership, int64_t at_ms) {
       if (!membership->HasPlace(member)) return Actions();
-      if (why.code() == Code::kClosed) return membership->DoWithout(member.id, why);
-      return membership->Accuse(id, member.id, why.detail(), at_ms);
+      return membership->Reported(id, member.id, why, at_ms);
     });
   }
   // Of a server: that worker has done its work.
