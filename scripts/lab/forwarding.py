@@ -28,7 +28,8 @@ BOUND = 30
 LEAST = (1, 4, 12)
 OVERLAPPING = (("C1", "N1"), ("C2", "N2"))
 SERVERS = (1, 2, 3)
-SERVING = (("C1", "N1"), ("C2", "N2"), ("C1", "N3"))
+MEASURED = {1: "1 server", 3: "3 servers"}
+SERVING = (("C1", "N1"), ("C3", "N1"), ("C2", "N2"), ("C1", "N3"))
 
 
 def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
@@ -41,12 +42,12 @@ def planned(way: type[Fabric], conditions: Conditions) -> tuple[float, float]:
     return float(plan["commits"][-1]["time_s"]), float(said[1])
 
 
-def _measured(rows: Sequence[Row], race: str, system: str) -> str:
+def _measured(rows: Sequence[Row], race: str, system: str, note: str = "") -> str:
     """Where it was."""
     found = [
         row.median
         for row in rows
-        if (row.bench, row.what, row.system) == ("fabric", f"{race}, to {PARTIAL:g}", system)
+        if (row.bench, row.what, row.system) == ("fabric", f"{race}, to {PARTIAL:g}{note}", system)
         and row.metric == "gradients a second"
     ]
     return f"{found[0]:.1f}" if found else ""
@@ -107,7 +108,8 @@ def main() -> int:
         cells = [f"{rate:.1f}" for rate in _overlapping(races)]
         print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
     print()
-    _heads([f"A-30, servers: {servers}" for servers in SERVERS])
+    heads = [f"A-30, servers: {servers}" for servers in SERVERS]
+    _heads([*heads, *(f"measured: {servers}" for servers in MEASURED)])
     for stragglers, network in SERVING:
         cells = []
         for servers in SERVERS:
@@ -116,7 +118,9 @@ def main() -> int:
                 for seed in SEEDS[:3]
             ]
             cells.append(f"{_simulated(FabricByPackets, BOUND, races):.1f}")
-        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
+        race = f"{stragglers} {network}"
+        cells += [_measured(rows, race, "fabric A-30", f", {note}") for note in MEASURED.values()]
+        print(f"| {race} |", " | ".join(cells), "|", flush=True)
     return 0
 
 

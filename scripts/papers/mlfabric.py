@@ -300,6 +300,12 @@ def items(m: Measured) -> list[Item]:
             remarks="better than the paper: it does not say how near its rules come",
         ),
         Item(
+            "§3.1, AdaDelay",
+            "a rate of learning that knows how late an update is converges faster, in theory",
+            "left out: in simulated races it brings nothing",
+            doc("fabric-plan"),
+        ),
+        Item(
             "§10.2, several servers",
             "one order for all",
             "each has a part of the model, and the first one decides the order; one replica of all",

@@ -97,9 +97,9 @@ def accuracy(model: Any, digits: Digits) -> float:
 class Batches:
     """What one worker draws, one batch after another."""
 
-    def __init__(self, digits: Digits, worker: int, size: int = BATCH) -> None:
+    def __init__(self, digits: Digits, worker: int, size: int = BATCH, seed: int = 5) -> None:
         self._digits = digits
-        self._random = np.random.default_rng([5, worker])
+        self._random = np.random.default_rng([seed, worker])
         self._size = size
 
     def next(self) -> tuple[Any, Any]:
