@@ -18,7 +18,13 @@ Status Clerk::Hear(int worker, const std::string& bytes) {
   JobLetter letter;
   Status status = Decode(bytes, &letter);
   if (!status.ok()) return status;
+  if (unsent_ && unsent_(worker) >= kUnsentMax) {
+    return Status::Corrupt("it asks more than it listens");
+  }
   if (const auto* claims = std::get_if<ClaimLetter>(&letter)) {
+    size_t& open = open_of_[worker];
+    if (open >= kOpenMax) return Status::Corrupt("more claims than there can be");
+    ++open;
     std::vector<Agreement::Verdict> verdicts;
     open_[next_] = {worker, claims->ticket};
     agreement_.Hear(worker, claims->claim, next_++, &verdicts);
@@ -50,6 +56,7 @@ void Clerk::Forget(int worker) {
   for (auto it = open_.begin(); it != open_.end();) {
     it = it->second.first == worker ? open_.erase(it) : std::next(it);
   }
+  open_of_.erase(worker);
 }
 
 void Clerk::Release(uint64_t subject) {
@@ -64,6 +71,7 @@ void Clerk::Answer(const std::vector<Agreement::Verdict>& verdicts) {
     if (it == open_.end()) continue;  // whose it was is forgotten
     const auto [worker, ticket] = it->second;
     open_.erase(it);
+    --open_of_[worker];
     send_(worker, AnswerLetter{ticket, Encode(verdict.status), {}});
   }
 }

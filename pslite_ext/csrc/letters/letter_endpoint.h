@@ -33,6 +33,7 @@ class LetterEndpoint : public Endpoint {
   // Whoever takes the peer's place has heard nothing of it.
   void Forget(int peer) { mailboxes_.erase(peer); }
   void Post(int peer, std::string letter) { Of(peer)->Post(std::move(letter)); }
+  size_t Unsent(int peer) { return Of(peer)->unsent(); }
 
   Status OnHeader(int peer, const Header& header, int64_t now_us, char** target) override {
     if (header.kind == PacketKind::kLetter) return Of(peer)->OnHeader(header, target);

@@ -27,6 +27,7 @@ class Mailbox {
   }
   bool Next(OutPacket* out);
   bool empty() const { return letters_.empty(); }
+  size_t unsent() const { return letters_.size(); }
 
   // As PacketSink's, of packets of kind kLetter. A letter that is whole is put into `letter`.
   Status OnHeader(const Header& header, char** target);

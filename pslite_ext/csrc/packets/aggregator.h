@@ -162,7 +162,7 @@ class Aggregator : public Endpoint, public HostSums {
   std::string NoMemory(const std::string& what) const;
   Status Declare(int worker, const Receiving& link, const Header& header);
   SummedTensor* Known(int worker, const Declaration& declared);
-  std::unique_ptr<SummedTensor> NewTensor(int worker, const Declaration& declared) const;
+  std::unique_ptr<SummedTensor> NewTensor(int worker, const Declaration& declared);
   Status BeginData(Receiving* link, int worker, const Header& header, char** target);
   Status BeginRows(Receiving* link, int worker, const Header& header, char** target);
   Status CheckRound(const SummedTensor& tensor, uint64_t mine, int worker, uint64_t at,
@@ -230,6 +230,7 @@ class Aggregator : public Endpoint, public HostSums {
   PacketTrace trace_;
   Awaited awaited_;
   std::map<std::pair<uint64_t, bool>, std::unique_ptr<SummedTensor>> tensors_;  // by key, and rows
+  uint64_t kept_ = 0;  // bytes of all values of whole arrays, once they are there
   std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Receiving>> links_;
   LaneCalls calls_;

@@ -340,6 +340,7 @@ void Aggregator::FailTensor(SummedTensor* tensor, const Status& status) {
     news_.push_back({tensor->declared.key, 0, 0, 0, tensor->failed});
   }
   for (Slot& slot : tensor->slots) slot = Slot();
+  kept_ -= std::exchange(tensor->kept, 0);
 }
 
 void Aggregator::FailIfDeparted(SummedTensor* tensor, uint64_t mine) {

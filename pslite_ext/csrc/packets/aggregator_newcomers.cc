@@ -7,6 +7,7 @@
 // that this worker has not had, nor can one be before it sends again. So the newcomer is in all
 // sums from the next one on.
 #include <algorithm>
+#include <utility>
 
 #include "base/node_name.h"
 #include "packets/summed_tensor.h"
@@ -44,7 +45,7 @@ Status Aggregator::LetIn(int worker, int lane) {
     return Status::Internal(NodeName(Role::kWorker, worker) + " is let in, and has not come");
   }
   for (auto& [key, tensor] : tensors_) {
-    for (uint64_t i = 0; i < tensor->slots.size(); ++i) {
+    for (uint64_t i = 0; tensor->failed.ok() && i < tensor->slots.size(); ++i) {
       if (tensor->progress.Takes(i, w)) {
         return Status::Internal(NodeName(Role::kWorker, worker) +
                                 " is let in while sums have copies of who was there before");
@@ -76,6 +77,7 @@ void Aggregator::Release(uint64_t key) {
   for (const auto& link : links_) {
     if (link->named.tensor == tensor) link->named = Named();
   }
+  kept_ -= std::exchange(tensor->kept, 0);
   tensor->slots = std::vector<Slot>();
   tensor->resumptions = std::vector<Resumption>();
   tensor->progress = SlotProgress();

@@ -1,4 +1,5 @@
 // The tensors of an aggregator: made by the first worker that declares them, the same for all.
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -75,7 +76,7 @@ Aggregator::SummedTensor* Aggregator::Known(int worker, const Declaration& decla
 }
 
 std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
-                                                                const Declaration& declared) const {
+                                                                const Declaration& declared) {
   auto made = std::make_unique<SummedTensor>();
   made->declared = declared;
   made->first_worker = worker;
@@ -101,11 +102,13 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
                                  placement.slot_elements * element_bytes, count);
   }
   try {
-    // All of it is kept as the value: what exceeds the cap cannot be summed. Nor does a number from
-    // the network make us allocate more than that.
-    const uint64_t cap = pool_.bytes_max();
-    const uint64_t kept = made->rows() ? count : made->share.Elements() * element_bytes;
-    if (cap != 0 && kept > cap) throw std::bad_alloc();
+    // All of it is kept as the value, as it is sent back, beside the others': what exceeds the cap
+    // cannot be summed. Nor do numbers from the network make us allocate more than that. Where a
+    // lost server's place is taken, workers also declare what has been released, and has no value.
+    const Codec& back = FindCodec(declared.codec)->sent_back();
+    const uint64_t cap = pool_.bytes_max(), others = options_.resumes ? 0 : kept_;
+    const uint64_t kept = made->rows() ? count : made->share.Total(back.bytes);
+    if (cap != 0 && kept > cap - std::min(cap, others)) throw std::bad_alloc();
     made->slots.resize(count);
     made->progress.Resize(count, peers_.size());
     if (options_.resumes) {
@@ -124,6 +127,8 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
           std::make_unique<RowSum>(declared.dtype, row * element_bytes, static_cast<int64_t>(begin),
                                    static_cast<int64_t>(begin + made->share.Elements(i) / row) - 1);
     }
+    if (!made->rows()) made->kept = kept;
+    kept_ += made->kept;
   } catch (const std::bad_alloc&) {
     made->slots = std::vector<Slot>();  // gives the memory back
     made->failed =

@@ -56,8 +56,10 @@ Status Decode(const char* text, size_t size, Declaration* declaration) {
   declaration->workers = Load<uint32_t>(&bytes[28]);
   declaration->row_elements = Load<uint64_t>(&bytes[32]);
   const uint64_t row = declaration->row_elements;
+  // A row may be of more elements than there are: of none.
   const bool rows =
-      row == 0 || (declaration->elements % row == 0 && codec->plain && !declaration->asynchronous);
+      row == 0 || (row <= kTensorBytesMax / element_bytes && declaration->elements % row == 0 &&
+                   codec->plain && !declaration->asynchronous);
   const bool alone = !codec->back || declaration->asynchronous || row != 0;
   if (!rows || (alone && declaration->workers != 1) || bytes[18] > 1 || bytes[19] != 0 ||
       declaration->workers == 0 || !std::isfinite(declaration->parameter)) {

@@ -54,7 +54,7 @@ class LaneCalls {
     *called = State::kWorks;
     if (called != first + by) wake_(static_cast<int>(called - first));
   }
-  // There is something that this lane alone carries.
+  // There is something that this lane alone carries, whether or not others work.
   void OfferTo(int peer, int lane) {
     if (lanes_ == 1 || Of(peer, lane) != State::kRests) return;
     Of(peer, lane) = State::kWorks;

@@ -141,7 +141,8 @@ std::unique_ptr<Endpoint> MercuryServer::WithLetters(Shard* shard,
         post->Post(worker, Encode(letter));
       },
       [this, shard](int head, const std::string& body) { return Obeys(shard, head, body); },
-      nullptr, options_.elastic);
+      nullptr, options_.elastic,
+      [post = endpoint.get()](int worker) { return post->Unsent(worker); });
   for (const int worker : out_) shard->clerk->Departed(worker);
   return endpoint;
 }

@@ -65,6 +65,7 @@ struct Aggregator::SummedTensor {
   std::vector<uint32_t> unit_sent;      // by worker: bytes of the unit under way
   std::vector<int64_t> number_of;       // each worker's, the last; -1: it has not declared it
   int32_t priority = 0;
+  uint64_t kept = 0;  // of Aggregator::kept_
   Status failed;
 
   // Of a host's sums:

@@ -54,6 +54,7 @@ struct WorkerStreams::ServerStream {
   uint64_t next = 0;                // slot to begin
   uint64_t ready = 0;               // slots from the first on that can be begun
   std::map<uint64_t, Block> rooms;  // of a leader: where sums of the host's copies come
+  std::vector<bool> unwanted;       // the same: slots whose sums nobody of the host wants
   std::vector<Begun> begun;         // by lane
   // Where a server may be lost: its slots' last sums, and those of which a part has come.
   std::vector<KeptSum> kept;

@@ -334,16 +334,6 @@ bool WorkerStreams::Next(int number, int64_t now_us, OutPacket* out) {
   return true;
 }
 
-void WorkerStreams::OnFull(int number, int64_t now_us) {
-  if (options_.lanes == 1) return;
-  const int server = number / options_.lanes, lane = number % options_.lanes;
-  const LaneTurn turn(&mutex_, &torn_);
-  calls_.Full(server, lane);
-  uint64_t more;
-  Policy* policy = servers_[static_cast<size_t>(server)]->policy.get();
-  if (failure_.ok() && policy->Next(now_us, &more)) calls_.Offer(server, lane);
-}
-
 // Whether there is data that this link may send now; it is `out`, unless something is to be said
 // before it.
 bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* out, Coding* coding) {
@@ -351,8 +341,7 @@ bool WorkerStreams::NextData(int server, int lane, int64_t now_us, OutPacket* ou
   uint64_t portion;
   if (lane != 0 && AnswersUnits(options_.policy.kind)) return false;
   if (!failure_.ok() || !its.policy->Next(now_us, &portion)) return false;
-  // What is left of it may be other lanes'.
-  const auto may = [&](uint64_t each) { return its.portions.at(each)->Has(server, lane); };
+  const auto may = [&](uint64_t each) { return MaySend(*its.portions.at(each), server, lane); };
   if (!may(portion) && !its.policy->NextOf(may, now_us, &portion)) return false;
   Stream* tensor = its.portions.at(portion);
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];

@@ -168,6 +168,7 @@ class WorkerStreams : public Endpoint {
   void Declare(LinkState* link, const Stream& stream, const ServerStream& part);
   void Declare(LinkState* link, const Stream& stream, const Number& number);
   void Announce(LinkState* link, const Stream& stream, ServerStream* part, int lane);
+  bool MaySend(const Stream& stream, int server, int lane);
   bool NextData(int server, int lane, int64_t now_us, OutPacket* out, Coding* coding);
   Coded CodedFor(const Stream& stream, int peer) const;
   Status BeginSum(int server, LinkState* link, const Header& header, char** target);
@@ -183,6 +184,7 @@ class WorkerStreams : public Endpoint {
 
   const WorkerStreamsOptions options_;
   const Report report_;
+  std::string reported_;  // whom something waits for, the last time
   PacketPool coded_{0};       // what is sent coded, or comes so
   mutable std::mutex mutex_;  // guards what follows
   bool torn_ = false;

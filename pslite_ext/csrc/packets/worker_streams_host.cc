@@ -44,7 +44,9 @@ Status WorkerStreams::BeginTogether(Stream* tensor) {
   const Status status = options_.host_sums->Begin(tensor->op, tensor->round, &ready);
   for (int s = 0; s < servers(); ++s) {
     const auto at = static_cast<size_t>(s);
-    if (SendsForHost(*tensor, s)) tensor->parts[at].ready = ready[at];
+    if (!SendsForHost(*tensor, s)) continue;
+    tensor->parts[at].ready = ready[at];
+    tensor->parts[at].unwanted.assign(tensor->parts[at].share.count, false);
   }
   return status;
 }
@@ -87,6 +89,7 @@ void WorkerStreams::HostFailed(uint64_t key, const Status& status) {
 bool WorkerStreams::TakeForHost(Stream* tensor, ServerStream* part, Begun* begun) {
   const Status status = options_.host_sums->Take(*tensor->op, part->share.Slot(begun->mine),
                                                  &begun->copy, &begun->wanted);
+  part->unwanted[begun->mine] = status.ok() && !begun->wanted;
   if (!status.ok()) FailTogether(tensor, status);
   return status.ok();
 }

@@ -5,6 +5,7 @@
 #include "base/little_endian.h"
 #include "base/node_name.h"
 #include "packets/worker_stream.h"
+#include "sums/sparse_sum.h"
 
 namespace mercury {
 namespace {
@@ -293,6 +294,16 @@ Status WorkerStreams::EndRows(int server, LinkState* link, const Header& header,
   const bool whole = part.received[link->mine] == set.bytes;
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length, whole, now_us);
   if (!whole) return Status::Ok();
+  // Whoever takes the sum puts each row where its number says.
+  const uint64_t begin = part.share.Begin(link->mine) / row;
+  const uint64_t end = begin + part.share.Elements(link->mine) / row;
+  const SparseSum sum(tensor->shared->traits.dtype, row_bytes, static_cast<int64_t>(begin),
+                      static_cast<int64_t>(end) - 1);
+  size_t count = 0;
+  const Status fits = sum.Check(set.data, set.bytes, &count);
+  if (!fits.ok()) {
+    return Status::Corrupt("tensor '" + tensor->shared->traits.name + "': " + fits.detail());
+  }
   servers_[static_cast<size_t>(server)]->policy->Returned(part.portion, op->sets[slot].bytes,
                                                           now_us);
   SlotOver(tensor, &part, link->mine, header.priority, now_us);
@@ -306,8 +317,9 @@ Status WorkerStreams::TakeTaken(int server, int lane, const Header& header, int6
   ServerStream& part = tensor->parts[static_cast<size_t>(server)];
   uint64_t mine;
   const bool for_host = tensor->op != nullptr && SendsForHost(*tensor, server);
-  if (tensor->op == nullptr || (tensor->op->writes() && !for_host) || tensor->row_elements != 0 ||
+  if (tensor->op == nullptr || tensor->row_elements != 0 ||
       !part.share.Find(header.offset, &mine) || part.share.Begin(mine) != header.offset ||
+      (for_host ? !part.unwanted[mine] : tensor->op->writes()) ||
       (part.sent(mine) != ServerStream::kOver && !part.Awaits(mine)) || part.received[mine] != 0) {
     return Status::Corrupt("tensor '" + tensor->shared->traits.name +
                            "': it has taken what was not sent");

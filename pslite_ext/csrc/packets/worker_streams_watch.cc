@@ -1,4 +1,6 @@
 // What a worker's streams tell of themselves, and whom they ask when something waits for long.
+#include <utility>
+
 #include "base/node_name.h"
 #include "packets/worker_stream.h"
 
@@ -138,7 +140,7 @@ void WorkerStreams::SayWhomItWaitsFor(const Stream& tensor, int peer, const std:
   }
   const std::string line = "tensor '" + tensor.shared->traits.name + "' has waited for " +
                            std::to_string((now_us - tensor.since_us) / 1000000) + " s: " + why;
-  report_(line);
+  if (std::exchange(reported_, line) != line) report_(line);  // of pieces with one name, once
   if (first < 0 || !options_.stalled) return;
   // Of another host's workers, they themselves know best who it is; if they are there to say it.
   const Hosts& hosts = options_.hosts;

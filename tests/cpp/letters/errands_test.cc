@@ -6,6 +6,7 @@
 
 #include "harness.h"
 #include "letters/clerk.h"
+#include "letters/mailbox.h"
 
 using namespace mercury;
 
@@ -223,6 +224,43 @@ TEST(who_is_forgotten_is_not_answered) {
   clerk.Forget(0);
   CHECK_OK(clerk.Hear(1, claim));
   CHECK_TRUE(answered == std::vector<int>({1}));
+}
+
+TEST(a_worker_that_asks_and_does_not_listen_is_refused) {
+  const std::string command = Encode(CommandLetter{1, 99, ""});
+  const std::string missing = Encode(MissingLetter{1, MissingLetter::Kind::kClaim, 7, 0});
+  const std::string claim = Encode(ClaimLetter{1, {7, Claim::Kind::kTensor, "(4,)"}});
+  for (const std::string& letter : {command, missing, claim}) {
+    Mailbox mailboxes[] = {{64, 1000}, {64, 1000}};
+    Clerk clerk(
+        2, [&](int worker, const JobLetter& answer) { mailboxes[worker].Post(Encode(answer)); },
+        [](int /*head*/, const std::string& /*body*/) { return Status::Ok(); }, nullptr, false,
+        [&](int worker) { return mailboxes[worker].unsent(); });
+    if (letter == claim) CHECK_OK(clerk.Hear(1, claim));  // all agree, and each is answered at once
+    size_t heard = 0;
+    while (heard < 100000 && clerk.Hear(0, letter).ok()) ++heard;
+    CHECK_EQ(heard, Clerk::kUnsentMax);
+    CHECK_STATUS(Code::kCorrupt, clerk.Hear(0, letter));
+    CHECK_OK(clerk.Hear(1, missing));
+    for (OutPacket packet; mailboxes[0].Next(&packet); packet = OutPacket()) {
+    }
+    CHECK_OK(clerk.Hear(0, letter));
+  }
+}
+
+TEST(the_same_claim_again_and_again_is_refused) {
+  size_t answers = 0;
+  Clerk clerk(
+      2, [&](int /*worker*/, const JobLetter& /*answer*/) { ++answers; },
+      [](int /*head*/, const std::string& /*body*/) { return Status::Ok(); });
+  const std::string claim = Encode(ClaimLetter{1, {7, Claim::Kind::kTensor, "(4,)"}});
+  size_t heard = 0;
+  while (heard <= Clerk::kOpenMax && clerk.Hear(0, claim).ok()) ++heard;
+  CHECK_EQ(heard, Clerk::kOpenMax);
+  CHECK_STATUS(Code::kCorrupt, clerk.Hear(0, claim));
+  CHECK_OK(clerk.Hear(1, claim));
+  CHECK_EQ(answers, heard + 1);
+  CHECK_OK(clerk.Hear(0, claim));  // those are open no more
 }
 
 TEST(what_another_worker_still_waits_for_is_said_again) {

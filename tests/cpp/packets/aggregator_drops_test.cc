@@ -268,3 +268,16 @@ TEST(what_is_received_into_stays_when_another_takes_the_place) {
   std::memset(target, 'x', h.length);
   CHECK_TRUE(server.aggregator.pool().bytes_handed_out() >= 64);
 }
+
+// Nobody waits for what had come of it.
+TEST(a_tensor_that_has_failed_keeps_nobody_out) {
+  LoneServer server(Elastic(2));
+  for (int w = 0; w < 2; ++w) REQUIRE_OK(server.Declare(w, 0, 7, 100));
+  REQUIRE_OK(server.Data(1, 0, 0, 1, Of(64, 1)));
+  REQUIRE_OK(server.Declare(0, 1, 7, 200));  // another shape: the tensor fails
+  server.aggregator.Drop(1, 0);
+  server.aggregator.Expect(1);
+  CHECK_OK(server.aggregator.LetIn(1, 0));
+  REQUIRE_OK(server.Declare(1, 0, 7, 100));
+  CHECK_STATUS(Code::kInvalidArgument, server.ErrorTo(1));
+}

@@ -185,18 +185,6 @@ TEST(the_cap_fails_the_tensor_and_spares_the_others) {
   CHECK_EQ(server.Drain(1).size(), 1U);
 }
 
-TEST(a_tensor_beyond_the_cap_fails_when_it_is_declared) {
-  AggregatorOptions options = Options(1);
-  options.bytes_max = 1 << 20;
-  LoneServer server(options);
-  REQUIRE_OK(server.Declare(0, 0, 1, kTensorBytesMax));
-  CHECK_STATUS(Code::kExhausted, server.ErrorTo(0));
-  CHECK_OK(server.Data(0, 0, 0, 1, Of(64, 1)));
-  CHECK_OK(server.Send(0, PacketKind::kFetch, 0));
-  CHECK_OK(server.Send(0, PacketKind::kAsk, 0));
-  CHECK_EQ(server.Drain(0).size(), 1U);  // the answer
-}
-
 TEST(no_allocation_that_fails_does_more_than_fail_its_tensor) {
   for (int n = 0, failed = 1; failed != 0; ++n) {
     REQUIRE_TRUE(n < 100);

@@ -132,6 +132,19 @@ TEST(declarations_that_make_no_sense) {
   for (const Declaration& each : {rows, coded, asynchronous}) {
     CHECK_STATUS(Code::kCorrupt, decoded(each));
   }
+  // Rows, in a tensor without any, of more bytes than a tensor may have, and of as many as
+  // overflow.
+  for (const DType type : {DType::kFloat64, DType::kFloat32, DType::kFloat16}) {
+    Declaration empty;
+    empty.dtype = type;
+    empty.codec = PlainCodec(type).number;
+    empty.row_elements = kTensorBytesMax / ElementBytes(type);
+    CHECK_OK(decoded(empty));
+    for (const uint64_t row : {empty.row_elements + 1, ~uint64_t{7} / ElementBytes(type)}) {
+      empty.row_elements = row;
+      CHECK_STATUS(Code::kCorrupt, decoded(empty));
+    }
+  }
   std::string infinite = right;
   infinite[26] = '\x80';
   infinite[27] = '\x7f';

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "packets/lone_server.h"
+#include "packets/lone_worker.h"
 #include "packets/packet_job.h"
 
 using namespace mercury;           // NOLINT: a test
@@ -243,6 +244,45 @@ TEST(a_leader_s_operation_is_held_no_longer_than_it_is_needed) {
     CHECK_EQ(op.use_count(), 1);
   }
   CHECK_TRUE(held && free);
+}
+
+// A server that only says that a sum is made, where somebody on the host wants it, is broken.
+TEST(a_leader_takes_nothing_instead_of_a_sum_that_its_host_wants) {
+  for (const auto& [leader, follower] : {std::pair{PacketKind::kData, PacketKind::kPush},
+                                         {PacketKind::kPush, PacketKind::kData},
+                                         {PacketKind::kPush, PacketKind::kPush}}) {
+    const bool wanted = leader == PacketKind::kData || follower == PacketKind::kData;
+    WorkerStreamsOptions of_leader = WorkerOptions();
+    of_leader.num_workers = 2;
+    of_leader.hosts = Hosts({0, 0}, {1});
+    AggregatorOptions of_host = Options(2);
+    of_host.OfHost(of_leader.hosts, 0);
+    LoneServer host(of_host);
+    of_leader.host_sums = {std::shared_ptr<void>(), &host.aggregator};
+    LoneWorker worker(of_leader);
+    const auto t = worker.Tensor(7, 700);
+    REQUIRE_OK(host.Declare(1, 0, 7, 700));
+    Header copy;
+    copy.kind = follower;
+    copy.round = 1;
+    REQUIRE_OK(host.Send(1, copy, Of(700, 1)));
+    const auto op = worker.Operation_(t.get());
+    if (leader == PacketKind::kPush) op->kind = Operation::Kind::kPush;
+    worker.streams.Submit(op, worker.now_us);
+    CHECK_EQ(worker.Drain().size(), 2U);
+    const Status status = worker.Text(PacketKind::kTaken, 0, 0, "");
+    CHECK_EQ(t->outcomes.size(), wanted ? 0U : 1U);
+    if (!wanted) CHECK_OK(status);
+    if (!wanted) continue;
+    REQUIRE_STATUS(Code::kCorrupt, status);
+    CHECK_OK(worker.Sum(0, 0, 1, Of(700, 'z')));
+    REQUIRE_EQ(t->outcomes.size(), 1U);
+    CHECK_OK(t->outcomes[0]);
+    const std::vector<Got> got = host.Drain(1);
+    REQUIRE_EQ(got.size(), 1U);
+    CHECK_TRUE(got[0].header.kind ==
+               (follower == PacketKind::kData ? PacketKind::kSum : PacketKind::kTaken));
+  }
 }
 
 // None of the sum is on a server beside them, and no other host has given its copy.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "packets/coded_operation.h"
 #include "packets/worker_streams.h"
 
 namespace mercury::testing {
@@ -57,6 +58,16 @@ class LoneWorker {
     op->priority = priority;
     if (fetch) op->kind = Operation::Kind::kPull;
     op->done = [asked](const Status& status) { asked->outcomes.push_back(status); };
+    return op;
+  }
+  // The sum of a row of eight bytes.
+  std::shared_ptr<Operation> Row(Asked* asked, int64_t number) {
+    auto op = Operation_(asked);
+    op->kind = Operation::Kind::kRows;
+    op->rows = {&number, 1, asked->src.data(), 8};
+    REQUIRE_OK(
+        CodeOperation(PlacementOf(*op, options_.policy.packet_bytes, options_.shares), op.get()));
+    op->rows.numbers = nullptr;  // its set has it
     return op;
   }
   void Submit(Asked* asked, int32_t priority = 0, bool fetch = false) {

@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "packets/coded_operation.h"
 #include "packets/lone_server.h"
 #include "packets/lone_worker.h"
 
@@ -140,6 +139,31 @@ TEST(a_lane_goes_on_with_less_urgent_tensors_while_another_has_the_last_slot) {
   CHECK_EQ(worker.streams.under_way(), 0U);
 }
 
+// A sum that comes to one lane makes room for what is the other's.
+TEST(the_lane_that_has_begun_a_slot_is_called_for_its_rest) {
+  std::vector<int> woken;
+  WorkerStreamsOptions options = LanesOfSlots(&woken);
+  options.policy.credit.bytes_min = 17000;  // four parts of 4096 bytes go beside 2000
+  LoneWorker worker(options);
+  const auto large = worker.Tensor(1, kSlot), small = worker.Tensor(2, 2000);
+  worker.Submit(large.get());
+  worker.Drain();
+  worker.now_us += 100000;
+  CHECK_OK(worker.Sum(0, 0, 1, std::string(kSlot, 'z')));
+  worker.Submit(small.get());
+  CHECK_EQ(worker.Drain(1).size(), 2U);
+  worker.Submit(large.get());
+  const std::vector<OutPacket> parts = worker.Drain(0);
+  REQUIRE_EQ(parts.size(), 4U);
+  const uint64_t sent = parts[3].header.offset + parts[3].header.length;
+  CHECK_TRUE(sent < kSlot);
+  CHECK_TRUE(woken.empty());
+  CHECK_OK(worker.Sum(1, 0, 1, std::string(2000, 'z'), 1));
+  CHECK_TRUE(worker.Take(1, 1).empty());
+  CHECK_EQ(woken, std::vector<int>{0});
+  CHECK_EQ(worker.Take(1, 0).at(0).header.offset, sent);
+}
+
 TEST(a_lane_that_rests_is_called_when_the_other_is_full) {
   std::vector<int> woken;
   LoneWorker worker(WorkerLanes(&woken));
@@ -182,16 +206,9 @@ TEST(the_same_of_a_sum_on_two_links_at_once_is_refused) {
 // The second would make room anew, while the first is still received.
 TEST(the_same_of_a_set_of_rows_on_two_links_at_once_is_refused) {
   std::vector<int> woken;
-  const WorkerStreamsOptions options = WorkerLanes(&woken);
-  LoneWorker worker(options);
+  LoneWorker worker(WorkerLanes(&woken));
   const auto t = worker.Tensor(1, 64);
-  const int64_t number = 3;
-  const std::string values(8, 'r');
-  auto op = worker.Operation_(t.get());
-  op->kind = Operation::Kind::kRows;
-  op->rows = {&number, 1, values.data(), 8};
-  REQUIRE_OK(
-      CodeOperation(PlacementOf(*op, options.policy.packet_bytes, options.shares), op.get()));
+  const auto op = worker.Row(t.get(), 3);
   const auto slot =
       static_cast<uint64_t>(std::find_if(op->sets.begin(), op->sets.end(),
                                          [](const Buffer& set) { return set.bytes > 8; }) -

@@ -9,6 +9,7 @@
 #include "harness.h"
 #include "packets/declaration.h"
 #include "packets/lone_worker.h"
+#include "sums/sparse_sum.h"
 
 using namespace mercury;           // NOLINT: a test
 using namespace mercury::testing;  // NOLINT: a test
@@ -95,6 +96,36 @@ TEST(sums_that_nobody_waits_for_close_the_link) {
   CHECK_OK(fresh(768, 1, 732));
   CHECK_EQ(t->outcomes.size(), 1U);
   CHECK_STATUS(Code::kCorrupt, fresh(0, 1, 64));  // not under way any more
+}
+
+// Whoever takes a sum of rows puts each where its number says.
+TEST(a_sum_of_rows_that_are_not_its_slot_s_is_refused) {
+  const auto take = [](const std::vector<int64_t>& numbers) {
+    LoneWorker worker(WorkerOptions());
+    const auto t = worker.Tensor(1, 512);  // of 32 slots of two rows each
+    worker.streams.Submit(worker.Row(t.get(), 3), worker.now_us);
+    CHECK_EQ(worker.Drain().size(), 33U);
+    Header h;
+    h.kind = PacketKind::kRowSum;
+    h.round = 1;
+    for (uint64_t slot = 0; slot < 32; ++slot) {
+      h.offset = OffsetOf({slot, 0});
+      if (slot != 1) CHECK_OK(worker.Receive(h, std::string(8, '\0')));
+    }
+    std::string set(SetBytes(numbers.size(), 8), '\0');
+    EncodeSet(numbers.data(), t->src.data(), numbers.size(), 8, set.data());
+    h.offset = OffsetOf({1, 0});
+    const Status status = worker.Receive(h, set);
+    CHECK_EQ(t->outcomes.size(), status.ok() ? 1U : 0U);
+    return status;
+  };
+  for (const std::vector<int64_t>& right : {std::vector<int64_t>{}, {3}, {2, 3}}) {
+    CHECK_OK(take(right));
+  }
+  for (const std::vector<int64_t>& wrong :
+       {std::vector<int64_t>{4}, {1, 2}, {3, 2}, {2, 2}, {-1}, {int64_t{1} << 40}}) {
+    CHECK_STATUS(Code::kCorrupt, take(wrong));
+  }
 }
 
 TEST(an_error_fails_its_tensor_once_and_for_all) {
@@ -309,6 +340,7 @@ TEST(a_stall_is_asked_about_and_reported) {
   CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));
   REQUIRE_EQ(worker.reports.size(), 1U);
   CHECK_EQ(worker.reports[0], "tensor 't1' has waited for 6 s: workers 1, 3 have not sent it all");
+  CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string("\0\1\0\1", 4)));  // no news
   CHECK_OK(worker.Text(PacketKind::kAnswer, 0, 0, std::string(4, '\0')));
   CHECK_TRUE(worker.reports[1].find("its sum is on its way from server 0") != std::string::npos);
   CHECK_OK(worker.Sum(0, 0, 1, std::string(100, 'a')));
