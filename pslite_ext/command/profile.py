@@ -115,6 +115,12 @@ def _model(options: argparse.Namespace, mx: Any) -> tuple[str, Any, list[Any]]:
         except ValueError as error:  # its text lists the models
             says = " ".join(str(error).split())
             raise ProfileError(f"'{name}' is not FILE.py:FUNCTION: {says}") from error
+    for array in inputs:
+        if not isinstance(array, mx.nd.NDArray):
+            raise ProfileError(
+                f"{options.model} returns an input that is no NDArray, but "
+                f"{type(array).__name__}: make it one with mx.nd.array"
+            )
     if inputs and options.shape:
         raise ProfileError(f"--shape: {options.model} brings its own inputs")
     if not inputs:

@@ -171,6 +171,9 @@ def test_a_profile_s_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert job.compute_s == pytest.approx(0.012)
     prophet_profile.write(str(path), "")
     assert prophet_profile.read(str(path)) == text
+    at_once = tmp_path / "at once"
+    at_once.write_text("# Prophet profile; forward 50000 us\n0 40 0 0 x\n1 80 0 0 y\n")
+    assert list(find_job(str(at_once)).after_pull_s) == pytest.approx([0.025, 0.025])
     assert capsys.readouterr().err == ""
 
 

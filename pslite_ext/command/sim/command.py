@@ -92,18 +92,20 @@ def parser() -> argparse.ArgumentParser:
         help="how links into nodes choose (default priority; with --window: fifo)",
     )
     sub.add_argument(
-        "--window", metavar="SIZE", help="that a worker and a server have under way, at most"
+        "--window",
+        metavar="SIZE",
+        help="packets go while less is under way from one node to another",
     )
     sub.add_argument("--beside", action="store_true", help="servers are on the workers' hosts")
     sub.add_argument(
         "--reaction", metavar="TIME", help="until a process takes what has arrived, on average"
     )
 
-    sub = _command(commands, "scale", "iteration time for 1 to 4096 workers, simulated")
+    sub = _command(commands, "scale", "iteration time for one to thousands of workers, simulated")
     _job(sub)
     _network(sub, machines=False)
     sub.add_argument("--bandwidth", required=True, metavar="RATE", help="such as 10Gbps")
-    sub.add_argument("--most", type=count, default=4096, metavar="N", help="default 4096")
+    sub.add_argument("--most", type=count, metavar="N", help="workers (default: up to 4096)")
     sub.add_argument("--servers", type=count, help="default: as many as hosts")
     sub.add_argument("--aggregate", choices=("server", "switch"), default="server")
     _policies(sub)

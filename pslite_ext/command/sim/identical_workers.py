@@ -1,16 +1,18 @@
-"""Many machines of one kind, simulated by one worker that stands for all."""
+"""Many machines of one kind; where no window is waited for, one worker stands for all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pslite_ext.command.sim.answer import EVENTS_MAX
-from pslite_ext.forecast.model import Job, Options, predict
+from pslite_ext.forecast.model import Job, ModelError, Options, predict
 from pslite_ext.forecast.simulate import Cluster, SimulatedJob, simulate
-from pslite_ext.forecast.simulate.scheme import SCHEMES
+from pslite_ext.forecast.simulate.scheme import SCHEMES, scheme
+from pslite_ext.forecast.simulate.simulation import packets_of
 
 PACKET_BYTES = 30e3
 PACKETS_MAX = 30_000  # of an iteration; of a larger job the packets are larger
+PACKETS_OF_ALL = 600_000  # where all workers are simulated: some ten seconds
 NEGLIGIBLE = 0.99
 
 
@@ -49,7 +51,8 @@ def iterate(
         known = {**vars(options), "workers": workers, "servers": servers}
         return _point(job, predict(job, bandwidth, policy, **known).iteration_s)
     packet = options.packet_bytes or max(PACKET_BYTES, float(job.bytes.sum()) / PACKETS_MAX)
-    cluster = Cluster.alike(
+    waits = workers > 1 and scheme(policy, options).window is not None
+    cluster = (Cluster.even if waits else Cluster.alike)(
         workers,
         0 if aggregate == "switch" else servers,
         bandwidth,
@@ -57,7 +60,15 @@ def iterate(
         packet_bytes=packet,
         aggregate=aggregate,
     )
-    done = simulate(SimulatedJob(job, policy, options), cluster, EVENTS_MAX)
+    run = SimulatedJob(job, policy, options)
+    packets = packets_of([run], cluster)
+    if waits and packets > PACKETS_OF_ALL:
+        most = max(1, int(workers * PACKETS_OF_ALL / packets))
+        raise ModelError(
+            f"'{policy}' waits for its pieces, so all hosts are simulated, and {workers} send too "
+            f"much for that: ask for at most {most}"
+        )
+    done = simulate(run, cluster, EVENTS_MAX)
     busiest = {"worker": 0.0, "server": 0.0}
     for link in done.links:
         kind = "worker" if "worker" in link.name else "server"

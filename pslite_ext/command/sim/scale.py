@@ -16,6 +16,7 @@ from tracer.report.drawing import CYCLE, Canvas
 from tracer.table import Table
 
 DEFAULT = "mercury,fifo,wfbp,ring"
+MOST = 4096  # workers, unless told
 
 
 def answer(options: argparse.Namespace) -> Answer:
@@ -28,15 +29,15 @@ def answer(options: argparse.Namespace) -> Answer:
         if unfit:
             raise ModelError(f"policy '{unfit[0]}' keeps its sums on servers, not in a switch")
     known = Options.of(network_of(options))
-    counts = sorted({*(2**power for power in range(13) if 2**power <= options.most), options.most})
+    counts = _counts(options.per_host, options.most)
     hosts = [hosts_of(options, workers) for workers in counts]
     found: dict[str, list[float]] = {policy: [] for policy in policies}
     with Progress("simulating", len(counts) * len(policies), options.quiet) as progress:
-        for number, nodes in enumerate(hosts):
+        for number, nodes in enumerate(reversed(hosts)):  # what is too large is told at once
             servers = options.servers or nodes
             for place, policy in enumerate(policies, 1):
                 point = iterate(job, policy, nodes, servers, rate, known, options.aggregate)
-                found[policy].append(point.iteration_s * 1e3)
+                found[policy].insert(0, point.iteration_s * 1e3)
                 progress.reached(number * len(policies) + place)
     # How much more than one worker that never waits all of them get done.
     speedup = {
@@ -71,3 +72,12 @@ def answer(options: argparse.Namespace) -> Answer:
 
     values = {"bandwidth_bytes_per_s": rate, "aggregate": options.aggregate}
     return Answer(table, draw, values=values)
+
+
+def _counts(per_host: int, most: int | None) -> list[int]:
+    """Powers of two: of workers, until they fill a host, then of full hosts; and what is asked."""
+    doubled = [2**power for power in range(MOST.bit_length())]
+    counts = {*(count for count in doubled if count < per_host), *(per_host * n for n in doubled)}
+    if most:
+        counts.add(most)
+    return sorted(count for count in counts if count <= (most or MOST))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -98,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("other", metavar="OTHER", help="the run to compare with RUN")
     sub.add_argument(
         "--fail-above",
-        type=float,
+        type=_percent,
         metavar="PERCENT",
         help="exit with 1 if an iteration of OTHER takes that much longer",
     )
@@ -121,6 +122,16 @@ def _pause(text: str) -> float:
         value = -1.0
     if not 0.1 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 3600")
+    return value
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of per cent, such as 5")
     return value
 
 

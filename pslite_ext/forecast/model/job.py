@@ -65,6 +65,8 @@ class Job:
         for layer in self.layers:
             if not isinstance(layer, Layer):
                 raise ModelError(f"a job is made of layers, not of {layer!r}")
+        if not math.isfinite(sum(float(x.bp_s) + x.fp_s + x.upd_s for x in self.layers)):
+            raise ModelError("a job computes for longer than can be counted: give smaller times")
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -54,7 +54,10 @@ def read_job(path: Path) -> Job:
 
 
 def _of_profile(path: Path, text: str) -> Job:
-    """Production times as backward times; the forward pass shared out as the backward pass is."""
+    """Production times as backward times; the forward pass shared out as the backward pass is.
+
+    Evenly, where all gradients appeared at once.
+    """
     heading, *lines = text.splitlines()
     made: list[tuple[str, float, float]] = []  # name, bytes, seconds
     try:
@@ -73,11 +76,11 @@ def _of_profile(path: Path, text: str) -> Job:
     for _, _, produced_s in reversed(made):
         backward.append(max(produced_s - end_s, 0.0))
         end_s = max(end_s, produced_s)
-    share = forward_s / end_s if end_s > 0 else 0.0
+    shares = [bp_s / end_s if end_s > 0 else 1 / len(made) for bp_s in backward]
     return Job(
         tuple(
-            Layer(name, size, bp_s, bp_s * share)
-            for (name, size, _), bp_s in zip(made, reversed(backward))
+            Layer(name, size, bp_s, forward_s * share)
+            for (name, size, _), bp_s, share in zip(made, reversed(backward), reversed(shares))
         )
     )
 

@@ -32,7 +32,7 @@ def predict(
 ) -> Timeline:
     """One iteration of `job` where every node sends and receives at this bandwidth."""
     bandwidth = number("bandwidth", bandwidth_bytes_per_s, above_zero=True)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         moved = transfers(job, np.array([bandwidth]), policy, Options.of(options))
         fp_end = forward_ends(job, moved.pull_end[:, 0])
     check_seconds(fp_end)

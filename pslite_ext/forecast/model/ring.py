@@ -16,27 +16,27 @@ def ring(job: Job, bandwidth: Array, options: Options) -> Transfers:
     layers of a bucket start and end together.
     """
     steps = 2 * (options.workers - 1)
-    start, end = (np.empty((len(job), len(bandwidth))) for _ in range(2))
+    start, end = (np.repeat(job.bp_end[:, None], len(bandwidth), axis=1) for _ in range(2))
     link_free = np.zeros(len(bandwidth))
-    for first, last in _buckets(job, options.bucket_bytes):
-        size = float(job.bytes[first : last + 1].sum())
-        startup = options.startup_s if steps and size else 0.0
-        began = np.maximum(link_free, job.bp_end[first])
-        moving = steps / options.workers * size / bandwidth
-        link_free = began + startup + moving + steps * options.latency_s * (size > 0)
-        start[first : last + 1], end[first : last + 1] = began, link_free
+    for bucket in _buckets(job, options.bucket_bytes):
+        startup = options.startup_s if steps else 0.0
+        began = np.maximum(link_free, job.bp_end[bucket[-1]])
+        moving = steps / options.workers * float(job.bytes[bucket].sum()) / bandwidth
+        link_free = began + startup + moving + steps * options.latency_s
+        start[bucket], end[bucket] = began, link_free
     if options.barrier:
         end = np.maximum(end, link_free)
     return Transfers(start, end, end)
 
 
-def _buckets(job: Job, bucket_bytes: float) -> list[tuple[int, int]]:
-    """(first, last) layer of each bucket, in the order of sending: from the last layer down."""
-    buckets = []
-    last, size = len(job) - 1, 0.0
-    for layer in range(len(job) - 1, -1, -1):
+def _buckets(job: Job, bucket_bytes: float) -> list[list[int]]:
+    """The layers of each bucket, in the order of sending: from the last layer down."""
+    buckets: list[list[int]] = []
+    size = bucket_bytes  # of the latest bucket: it is full
+    for layer in np.flatnonzero(job.bytes > 0)[::-1].tolist():
+        if size >= bucket_bytes:
+            buckets.append([])
+            size = 0.0
+        buckets[-1].append(layer)
         size += job.bytes[layer]
-        if size >= bucket_bytes or layer == 0:
-            buckets.append((layer, last))
-            last, size = layer - 1, 0.0
     return buckets

@@ -40,8 +40,8 @@ class Cluster:
     sender.
 
     With `window_bytes`, flow control is simulated instead: each connection between a worker and a
-    server orders what it has to send, and has no more than that under way, so that a node's own
-    link takes packets as they come; so do networks ("fifo").
+    server orders what it has to send, and packets go while less than that is under way, so that a
+    node's own link takes packets as they come; so do networks ("fifo").
     """
 
     worker_rates: Sequence[RateSpec]
@@ -54,7 +54,7 @@ class Cluster:
     racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
     rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
     connection_rate: float | None = None  # most that one worker and one server exchange, each way
-    window_bytes: float | None = None  # that one of them has under way to the other, at most
+    window_bytes: float | None = None  # packets go while less is under way from one to the other
     reaction_s: float = 0.0  # mean time after which a node's process takes what has arrived
     beside: bool = False  # each server is on the host of the worker with its number
 
@@ -106,7 +106,8 @@ class Cluster:
         """Workers that compute and send in step, one standing for all: its cost is that of one.
 
         A server's link carries a copy of each packet for every worker, so to one of them it is
-        that many times slower. This is the worker that is served last.
+        that many times slower. This is the worker that is served last. Not for policies that have a
+        window: real workers are served last in turn, but this one waits for all others each time.
         """
         if workers < 1:
             raise ModelError(f"there cannot be {workers} workers")

@@ -1,4 +1,4 @@
-"""One direction of a connection whose window bounds what it may have under way."""
+"""One direction of a connection whose window limits what it has under way."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pslite_ext.forecast.simulate.link import Packet, Queue, Train, pass_on
 class Connection:
     """Hands packets to its host's link while its window has room; the rest waits, in its order.
 
-    A packet leaves the window when it has arrived and word of that is back. The last one that goes
-    may exceed the window by a part.
+    A packet leaves the window when it has arrived and word of that is back. There is room while
+    less than the window is under way, so the last packet may exceed it by a part, as with our
+    transport's credit (csrc/policy/credit.cc).
     """
 
     __slots__ = ("_clock", "_queue", "_under_way", "_window_bytes", "_word_s")

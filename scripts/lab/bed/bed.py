@@ -248,6 +248,9 @@ class Bed(LoopbackBed):
 
     def set_rate(self, host: str, up: Rate, down: Rate) -> None:
         """From now on. A queue that is too long for the new rate is not dropped: it drains."""
+        for rate in (up, down):  # before anything is changed
+            if rate is not None and not 8_000 <= rate <= 100e9:
+                raise LabError(f"a rate of {rate} bit/s: 8 kbit/s to 100 Gbit/s can be set")
         self._limit(self.namespace(host), "eth0", up)
         self._limit(self._bridge, f"p{self._index(host)}", down)
 
@@ -257,8 +260,6 @@ class Bed(LoopbackBed):
             with suppress(LabError):  # it was not limited
                 tc(f"qdisc del dev {device} root", namespace)
             return
-        if not 8_000 <= rate <= 100e9:
-            raise LabError(f"a rate of {rate} bit/s: 8 kbit/s to 100 Gbit/s can be set")
         if not self._classes:
             tc(f"qdisc replace dev {device} root handle 1: {_tbf(rate)}", namespace)
             return

@@ -163,6 +163,18 @@ def test_nothing_is_left_after_an_error(make_bed: MakeBed) -> None:
     assert not (namespaces.RECORDS / run).exists()
 
 
+def test_a_rate_that_cannot_be_set_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[str] = []
+    for name in ("tc", "tc_batch"):
+        monkeypatch.setattr(f"scripts.lab.bed.bed.{name}", lambda *what: changed.append(what[1]))
+    bed = Bed(["a", "b"])
+    with pytest.raises(LabError, match=r"a rate of 1\.0 bit/s: 8 kbit/s to 100 Gbit/s can be set"):
+        bed.set_rate("a", up=1e6, down=1.0)
+    assert changed == []
+    bed.set_rate("a", up=1e6, down=None)
+    assert len(changed) == 2
+
+
 KILLED = """
 import sys, time
 from scripts.lab.bed.bed import Bed

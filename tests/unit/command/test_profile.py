@@ -41,6 +41,9 @@ def with_inputs():
 def no_block():
     return 5
 
+def no_array():
+    return Tied(), [mx.nd.ones((4, 8)), 5]
+
 def raises():
     raise KeyError("data")
 """
@@ -109,6 +112,7 @@ BAD = [
     (["missing.py:net"], "missing.py: is not a Python file"),
     (["{nets}:missing"], "has no function 'missing'"),
     (["{nets}:no_block"], "returns no gluon block, but int"),
+    (["{nets}:no_array"], "an input that is no NDArray, but int: make it one with mx.nd.array"),
     (["{nets}:raises"], "raises: KeyError: 'data'"),
     (["{nets}:with_inputs", "--shape", "3"], "brings its own inputs"),
     (["{nets}:plain", "--shape", "3,x"], "not of the form 3,224,224"),

@@ -111,6 +111,14 @@ def test_a_host_s_workers_are_one_to_the_network(
     assert [(row["workers"], row["servers"]) for row in table] == [(1, 1), (2, 1), (4, 1), (8, 2)]
     assert table[2]["mercury"] == alone[0]["mercury"]
     assert table[3]["mercury"] == alone[1]["mercury"]
+    shared[1] = "6"
+    table = told(capsys, "scale", job, *shared, "--most", "24", "--policies", "ring")["table"]
+    assert [row["workers"] for row in table] == [1, 2, 4, 6, 12, 24]
+    table = told(capsys, "scale", job, *shared, "--policies", "ring")["table"]
+    assert table[-1]["workers"] == 3072
+    assert main(["scale", job, *shared, "--most", "25"]) == 2
+    assert "--per-host 6: 25 workers do not fill their hosts" in capsys.readouterr().err
+    shared[1] = "4"
     for name in ("predict", "cluster"):
         one = told(capsys, name, job, *words, "--workers", "2")
         other = told(capsys, name, job, *shared, "--workers", "8")
@@ -134,6 +142,11 @@ def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: 
     table = told(capsys, "scale", job, *words, "--most", "6", "--servers", "2")["table"]
     assert [row["workers"] for row in table] == [1, 2, 4, 6]
     assert table[3]["mercury"] > 2 * table[1]["mercury"]
+    cut = [*words, "--partition", "200"]
+    each = ["--policy", "p3", "--workers", "6", "--iterations", "1"]
+    (whole,) = told(capsys, "cluster", job, *cut, *each)["iteration_s"]["job"]
+    table = told(capsys, "scale", job, *cut, "--policies", "p3", "--most", "6")["table"]
+    assert table[3]["p3"] == pytest.approx(1e3 * whole)  # of those that wait, all are simulated
     in_switch = told(capsys, "scale", job, *words, "--most", "4", "--aggregate", "switch")["table"]
     assert in_switch[2]["mercury"] < 1.1 * in_switch[0]["mercury"]
 
@@ -245,6 +258,9 @@ BAD = [
     (["predict", "vgg16", "--bandwidth", "1e308Gbps"], "'1e308Gbps' is too large"),
     ([*PREDICT, "--latency", "1e400s"], "'1e400s' is too large"),
     ([*PREDICT, "--latency", "1e308s"], "longer than can be counted"),
+    (["sweep", "lenet5", "--latency", "1e308s"], "longer than can be counted"),
+    (["sweep", "lenet5", "--from=1e-320bps", "--workers=999", "--servers=1"], "can be counted"),
+    (["required-bandwidth", "lenet5", "--latency", "1e308s"], "longer than can be counted"),
     ([*PREDICT, "--policy", "p3", "--partition", "1e-13"], "1.72e+19 pieces or packets of 1e-13"),
     (["predict", "vgg16", "--bandwidth", "1Gbps", "--packet", "1"], "use larger ones"),
     ([*PREDICT, "--policy=bytescheduler", "--partition=1e-300", "--credit=1e300"], "too large"),
@@ -254,6 +270,7 @@ BAD = [
     (["required-bandwidth", "vgg16", "--policies", "oracle"], "name another policy"),
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--packet", "1"], "packets are too many"),
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3", "--aggregate=switch"], "servers"),
+    (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3"], "ask for at most 32"),
     (["plan", "vgg16", "-n", "2", "--bandwidth", "1Gbps", "--policy", "ring"], "has no servers"),
     ([*PLAN, "--worth", "nan"], "--worth must be a finite number >= 0, not nan"),
     (["replay", "no-such-folder"], "no-such-folder"),
@@ -336,6 +353,7 @@ def test_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
         ('{"layers": [{"bytes": -1, "bp_s": 1, "fp_s": 1}]}', "bytes must be a finite number >= 0"),
         ('{"layers": [{"bytes": 1%s, "bp_s": 1, "fp_s": 1}]}' % ("0" * 400), "not inf"),
         ('{"layers": [{"bytes": 1e300, "bp_s": 1, "fp_s": 1}]}', "bytes must be at most 1e"),
+        ('{"layers": [{"bytes": 1, "bp_s": 1e308, "fp_s": 1e308}]}', "longer than can be counted"),
         ('{"layers": [{"name": "\\ud800", "bytes": 1, "bp_s": 1, "fp_s": 1}]}', "layer 1: 'name'"),
         ('{"layers": [{"name": [1, 2], "bytes": 1, "bp_s": 1, "fp_s": 1}]}', "layer 1: 'name'"),
         ('{"layers": [{"bytes": "1", "bp_s": 1, "fp_s": 1}]}', "bytes must be a number"),

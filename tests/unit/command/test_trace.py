@@ -96,6 +96,9 @@ def test_diff(run: Path, tmp_path: Path) -> None:
     worse = trace("diff", run, tmp_path / "slow", "--fail-above", 1)
     assert worse.returncode == 1
     assert "more than 1%" in worse.stdout
+    refused = trace("diff", run, tmp_path, "--fail-above", "nan")
+    assert refused.returncode == 2
+    assert "'nan' is not a number of per cent" in refused.stderr
 
 
 SLOW_RUN = (

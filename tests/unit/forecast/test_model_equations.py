@@ -132,8 +132,10 @@ def test_two_workers_a_server_halve_the_bandwidth() -> None:
 @pytest.mark.parametrize("packet", [0, 30])
 def test_a_tensor_without_bytes_is_never_sent(packet: float) -> None:
     job = Job((Layer("a", 100, 1, 1), Layer("empty", 0, 1, 1)))
+    fc_first = Job((Layer("pool", 0, 1, 0), Layer("fc", 1e7, 0.1, 0.1)))
     for policy in POLICIES:
-        if policy != "ring":  # a bucket's layers move together
-            network = {"startup_s": 0.1, "latency_s": 0.5, "packet_bytes": packet}
-            line = predict(job, 100, policy, **network)
-            assert line.pull_end[1] == line.bp_end[1] == 1, policy
+        network = {"startup_s": 0.1, "latency_s": 0.5, "packet_bytes": packet}
+        line = predict(job, 100, policy, **network)
+        assert line.pull_end[1] == line.bp_end[1] == 1, policy
+    # Sent from 0.1 on, for a second; then forward. It does not wait for what is never sent.
+    assert predict(fc_first, 1e7, "ring").iteration_s == pytest.approx(1.2)

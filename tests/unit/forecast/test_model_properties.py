@@ -18,6 +18,7 @@ from pslite_ext.forecast.model import (
     required_bandwidth,
     sweep,
 )
+from pslite_ext.forecast.model.job_file import find_job
 
 seconds = st.one_of(st.just(0.0), st.floats(1e-4, 2.0))
 layers = st.builds(
@@ -235,6 +236,23 @@ def test_the_required_bandwidth_is_the_smallest_that_is_enough(
     assert predict(job, need * (1 + 1e-6), policy, partition_bytes=1000).speed > target
     if policy != "oracle" and job.bytes.sum() > 0:
         assert predict(job, need * (1 - 1e-6), policy, partition_bytes=1000).speed <= target + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("model", "steps", "policy", "target", "sizes"),
+    [
+        ("vgg16", None, "p3", 0.99, {"partition_bytes": 4e6}),
+        ("resnet50", 13, "bytescheduler", 0.9, {}),
+        ("resnet50", 4, "mercury", 0.99, {"packet_bytes": 1e6}),
+    ],
+)
+def test_above_the_required_bandwidth_nothing_fails(
+    model: str, steps: int | None, policy: str, target: float, sizes: dict[str, object]
+) -> None:
+    """There, the target is met and missed again many times, for less and less long."""
+    job = find_job(model, steps=steps)
+    above = required_bandwidth(job, policy, target, **sizes) * np.geomspace(1 + 1e-6, 4, 3000)
+    assert (sweep(job, above, [policy], **sizes).speed(policy) > target).all()
 
 
 def test_no_bandwidth_outweighs_latency() -> None:
