@@ -1,5 +1,6 @@
 #include "fabric/live/batching.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace mercury::fabric {
@@ -44,7 +45,9 @@ Chosen Batching::Take() {
     rounds->erase(rounds->begin());
     return chosen;
   }
-  chosen.updates = std::exchange(list_, {});
+  const auto end = list_.begin() + std::min(list_.size(), kBatchMost);
+  chosen.updates.assign(list_.begin(), end);
+  list_.erase(list_.begin(), end);
   chosen.round = staleness_.bounded();
   return chosen;
 }

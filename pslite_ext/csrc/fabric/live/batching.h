@@ -1,7 +1,7 @@
 // What a batch is in each kind of job: which of the waiting updates are planned together.
 //
-//   asynchronous        all that wait; each makes a version
-//   stale-synchronous   all that wait, as a round: its sum makes a version
+//   asynchronous        all that wait, up to `kBatchMost`; each makes a version
+//   stale-synchronous   the same, as a round: its sum makes a version
 //   synchronous         a round of one update of each worker: the n-th of all
 //   an all-reduce       in any job: one of each worker, the n-th of all; no version
 //
@@ -19,6 +19,8 @@
 #include "fabric/live/update_id.h"
 
 namespace mercury::fabric {
+
+constexpr size_t kBatchMost = 1024;  // planned in some tenths of a second, and told in one letter
 
 // How far a job's slowest worker may lag. A job that has a bound drops and loses no update.
 struct Staleness {

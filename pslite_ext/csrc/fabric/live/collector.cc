@@ -316,14 +316,18 @@ void Collector::Again(UpdateId id, Orders* orders) {
   tasks_.erase(id);
 }
 
-Orders Collector::Got(UpdateId part) {
+Orders Collector::Got(UpdateId part, bool of_replica) {
   Orders orders;
+  // The sum of a server that is lost: another one is made.
+  if (state_ == State::kTakingOver || of_replica != took_over_) return orders;
   const auto task = tasks_.find(part);
   if (task != tasks_.end()) task->second.got = true;
   ForgetReduced(&orders);
   return orders;
 }
 
+// All at once: what is forgotten is not summed again, so it is each worker's last word on which sum
+// it uses.
 void Collector::ForgetReduced(Orders* orders) {
   const bool all = std::all_of(reduced_.begin(), reduced_.end(), [this](const UpdateId& id) {
     return !Alive(id.worker) || tasks_.at(id).got;

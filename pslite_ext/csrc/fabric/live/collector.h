@@ -83,8 +83,9 @@ class Collector {
   Orders ReplicaApplied(const std::vector<int64_t>& places, double history_norm);
   Orders ReplicaCaughtUp(int64_t place, double history_norm);
   Orders TookOver(int64_t version);
-  // From a worker: it has the sum of the all-reduce of which this is its part.
-  Orders Got(UpdateId part);
+  // From a worker: it has the sum of the all-reduce of which this is its part; from the replica,
+  // after that took over.
+  Orders Got(UpdateId part, bool of_replica = false);
 
   // A node is dead: nothing more comes from it, and nothing that it said is still on its way.
   Orders Lost(int node);
@@ -148,9 +149,10 @@ class Collector {
   std::vector<int64_t> held_;                 // at the server, ready but for the replica
   int64_t hold_ = 0;                          // the place that is held; 0: none
   ReplicaLedger ledger_;
-  bool gave_up_ = false;   // on something since nothing was under way
-  double planned_s_ = -1;  // when the last batch was
-  double overdue_s_ = 0;   // when that under way is given up
+  bool gave_up_ = false;    // on something since nothing was under way
+  bool took_over_ = false;  // the replica
+  double planned_s_ = -1;   // when the last batch was
+  double overdue_s_ = 0;    // when that under way is given up
 };
 
 }  // namespace mercury::fabric

@@ -12,6 +12,8 @@ Orders Collector::TookOver(int64_t version) {
   hosts_.server = hosts_.replica.value_or(hosts_.server);
   hosts_.replica.reset();
   state_ = State::kReady;
+  took_over_ = true;
+  for (auto& [id, task] : tasks_) task.got = false;
   last_of_server_ = version_ = version;
   for (const UpdateId& id : ledger_.Clear()) {
     if (options_.staleness.bounded()) {
@@ -79,8 +81,8 @@ void Collector::LoseWorker(int worker, Orders* orders) {
   dead_.insert(worker);
   const auto is_theirs = [worker](const UpdateId& id) { return id.worker == worker; };
   for (const UpdateId& id : batching_.Forget(worker)) tasks_.erase(id);
-  ForgetReduced(orders);
   if (state_ == State::kTakingOver) return;
+  ForgetReduced(orders);
   for (const auto& [place, id] : planned_) {
     const Task& task = tasks_[id];
     const bool needed = task.round != 0 && batching_.NeedsEverybody(task.request.reduce);

@@ -59,8 +59,8 @@ bool CommitOrder::Arrive(Arrival arrival) {
            (place <= expected_ && order_.count(place) == 0);
   };
   if (places.empty()) Void(arrival.skipped);
-  if (places.empty() || groups_.size() >= kArrivalsMost ||
-      std::any_of(places.begin(), places.end(), gone)) {
+  const size_t most = std::max(kArrivalsMost, order_.size());
+  if (places.empty() || groups_.size() >= most || std::any_of(places.begin(), places.end(), gone)) {
     return false;
   }
   Void(arrival.skipped);

@@ -31,7 +31,8 @@
 
 namespace mercury::fabric {
 
-constexpr size_t kArrivalsMost = 4096;  // that wait for their turn
+// So many arrivals wait for their turn; more, if more updates are expected.
+constexpr size_t kArrivalsMost = 4096;
 
 // One update, or several that were summed on the way.
 struct Arrival {

@@ -118,7 +118,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, Carriage>& its) {
     return All(its.from, its.to, its.bits, its.start_s, its.end_s, its.passed_on);
   }
-  bool Walk(Its<A, GotLetter>& its) { return All(its.wish); }
+  bool Walk(Its<A, GotLetter>& its) { return All(its.of_replica, its.wish); }
   bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }
   bool Walk(Its<A, Tree>& its) {
     return All(its.bytes, its.edges, its.by_packets, its.share, its.takes_s) &&

@@ -138,7 +138,8 @@ struct ModelLetter {
 struct GetLetter {
   Wish wish;
 };
-struct GotLetter {  // it has the sum of an all-reduce
+struct GotLetter {          // it has the sum of an all-reduce
+  bool of_replica = false;  // after that took over
   Wish wish;
 };
 struct UnreachableLetter {  // the link to `node` is broken

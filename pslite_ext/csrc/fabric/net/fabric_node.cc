@@ -268,7 +268,8 @@ Status FabricNode::Enter(const Attendance& roster) {
       answers_.Got(version, model);
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
-                                           std::move(events), spares_, codec, elements, servers);
+                                           std::move(events), spares_, codec, elements, servers,
+                                           options_.replica != 0);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);

@@ -19,7 +19,8 @@ constexpr size_t kTreeMost = 64;  // of one tree: planning takes the square of i
 // Who should get what leaves the server may have stopped: the others wait for no more than that.
 constexpr double kPatience = 2;
 constexpr double kPatienceLeast_s = 0.1;
-// After its update was applied, a worker has heard of it by then, and asked.
+// After its update was applied, a worker has heard of it by then, and asked; or it is not waited
+// for until it does.
 constexpr double kAsksWithin_s = 0.03;
 
 // Of a whole model, the part that one has.
@@ -169,10 +170,10 @@ void ModelPart::Gone(int peer, double now_s) {
 
 void ModelPart::Turn(double now_s) {
   bool over = false;
-  for (auto it = asks_by_s_.begin(); it != asks_by_s_.end();) {
-    const bool late = now_s >= it->second;
-    over |= late;
-    it = late ? asks_by_s_.erase(it) : std::next(it);
+  for (auto& [worker, by_s] : asks_by_s_) {
+    if (now_s < by_s) continue;
+    by_s = kNever;
+    over = true;
   }
   if (now_s >= gathers_until_s_) {
     gathers_until_s_ = kNever;
@@ -202,7 +203,8 @@ bool ModelPart::WaitsBeside(int worker) const {
   const auto& others = options_.beside[place];
   return std::any_of(others.begin(), others.end(), [this](int other) {
     if (gone_.count(other) != 0 || askers_.Waits(other)) return false;
-    return daemon_.Awaits(other) || asks_by_s_.count(other) != 0;
+    const auto asks_by = asks_by_s_.find(other);
+    return asks_by == asks_by_s_.end() ? daemon_.Awaits(other) : asks_by->second < kNever;
   });
 }
 
@@ -375,7 +377,7 @@ void ModelPart::Count(const ModelStep& step) {
     commits_.push_back({update, version});
     const auto worker = static_cast<size_t>(update.id.worker);
     if (worker < progress_.size()) ++progress_[worker];
-    asks_by_s_[update.id.worker] = now_s_ + kAsksWithin_s;
+    asks_by_s_.emplace(update.id.worker, now_s_ + kAsksWithin_s);
   }
   while (commits_.size() > kCommitsKept) commits_.pop_front();
 }

@@ -6,7 +6,8 @@
 // small part of the time that a model takes, so that those who ask at about the same time get it
 // together; the first ones longer, since then everybody is about to ask, and a few models of their
 // own on a slow link would keep all others waiting. Where models go down chains, workers of one
-// host do, too: who asks waits for one beside it whose update is under way. So a host's links carry
+// host do, too: who asks waits for one beside it whose update is under way. (Not for one that did
+// not ask for the model soon after its last update: it may push on and on.) So a host's links carry
 // one model for all of them and, since they have computed by the same time, one sum of their next
 // updates.
 //
@@ -157,7 +158,8 @@ class ModelPart : public Part {
   double leaves_until_s_ = kNever;   // what was served last, or it is not waited for any longer
   std::vector<int64_t> progress_;    // so many updates of each worker are in the model
   std::set<int> gone_;               // workers
-  std::map<int, double> asks_by_s_;  // of workers whose updates were just applied
+  // Of workers whose updates were applied since they last asked; kNever: that was a while ago.
+  std::map<int, double> asks_by_s_;
   double now_s_ = 0;
   std::shared_ptr<Vector> reduced_;
   std::set<UpdateId> reduced_of_;  // whose sum it is

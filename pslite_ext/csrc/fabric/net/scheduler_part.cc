@@ -82,7 +82,7 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       },
       [&](const GotLetter& its) {
         if (node < 0) return Status::Corrupt("only workers get sums");
-        Obey(collector_.Got({node, its.wish.reduce}));
+        Obey(collector_.Got({node, its.wish.reduce}, its.of_replica));
         return Status::Ok();
       },
       [&](const News& news) { return Learn(peer, news); },

@@ -6,6 +6,10 @@
 // hop to this worker itself uses no link. A hop to a node that is gone is over at once, and goes to
 // nobody. A hop to several servers has a leg to each, with its stripe of what goes there.
 //
+// If a replica may take over, all-reduces that not all workers have the sum of are summed again,
+// perhaps in another order. So a sum is used only once this worker's part is forgotten: then all
+// have it.
+//
 // Thread-safety: none; the lane owns it. Invariants: `settled` is called once for each update, and
 // once more if it is lost with its server; `got` is called once for each Get.
 #pragma once
@@ -36,7 +40,7 @@ class WorkerPart : public Part {
  public:
   WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events,
              SpareVectors spares = {}, const Codec* codec = nullptr, size_t elements = 0,
-             size_t servers = 1)
+             size_t servers = 1, bool replica = false)
       : rank_(rank),
         self_(PeerOf(rank)),
         momentum_(momentum),
@@ -46,6 +50,7 @@ class WorkerPart : public Part {
         spares_(std::move(spares)),
         codec_(codec),
         elements_(elements),
+        replica_(replica),
         passing_(momentum, spares_),
         sender_(packet_bytes, outbox),
         assembly_(elements, servers, spares_) {
@@ -73,6 +78,10 @@ class WorkerPart : public Part {
     std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
+  struct Sum {
+    int64_t version = 0;
+    std::shared_ptr<const Vector> of;
+  };
   struct Leg {
     int peer = 0;
     Stripe stripe;
@@ -92,6 +101,7 @@ class WorkerPart : public Part {
   Status Follow(int server);
   Status Take(int peer, const ModelLetter& its, const Cargo& cargo);
   Status Take(const UpdatesLetter& its, const Cargo& cargo, double now_s);
+  void Grant(Sum what);
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);
@@ -111,6 +121,7 @@ class WorkerPart : public Part {
   const SpareVectors spares_;
   const Codec* const codec_;  // of updates and groups; null: they travel as they are
   const size_t elements_;     // of the model, where several servers have it
+  const bool replica_;        // there is one
   WorkerDaemon daemon_;
   PassingOn passing_;
   ModelSender sender_;
@@ -118,6 +129,7 @@ class WorkerPart : public Part {
   std::vector<int> servers_;  // as peers; the first is asked for models
   bool of_replica_ = false;   // the model that it got last, after that took over
   std::optional<Wish> wish_;  // that is not granted yet
+  std::optional<Sum> sum_;  // it would be, if all had it
   int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;

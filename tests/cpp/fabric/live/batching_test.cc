@@ -42,6 +42,31 @@ TEST(all_that_wait_are_taken_at_once_unless_all_are_needed) {
   }
 }
 
+TEST(a_batch_has_no_more_than_so_many_and_the_rest_waits_in_its_order) {
+  for (const int64_t staleness : {Staleness::kAny, int64_t{2}}) {
+    Fixture job(staleness);
+    for (int64_t number = 1; number <= 5000; ++number) job.Push(0, number);
+    int64_t last = 0;
+    for (const size_t many : {1024, 1024, 1024, 1024, 904}) {
+      CHECK_TRUE(job.batching.Ready());
+      const Taken taken = job.Taken();
+      REQUIRE_EQ(taken.size(), many);
+      for (const auto& [worker, number] : taken) CHECK_EQ(number, ++last);
+      CHECK_EQ(job.batching.size(), static_cast<size_t>(5000 - last));
+    }
+    CHECK_FALSE(job.batching.Ready());
+  }
+}
+
+TEST(what_needs_everybody_is_never_split) {
+  constexpr int kWorkers = 3000;
+  for (const bool reduce : {false, true}) {
+    Batching batching({0}, kWorkers);
+    for (int worker = 0; worker < kWorkers; ++worker) batching.Wait({worker, 1}, 1, reduce);
+    CHECK_EQ(batching.Take().updates.size(), kWorkers);
+  }
+}
+
 TEST(a_synchronous_round_has_one_of_each_in_turn) {
   Fixture job(0);
   job.Push(0, 1);

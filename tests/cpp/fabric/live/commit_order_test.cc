@@ -76,6 +76,25 @@ TEST(a_round_waits_for_all_that_is_not_void_and_while_it_is_held) {
   CHECK_EQ(order.version(), 2);
 }
 
+TEST(a_round_is_applied_however_many_arrivals_it_has) {
+  CommitOrder order(0, mercury::kNever);
+  constexpr int64_t kUpdates = 5000;
+  std::vector<Placed> updates;
+  for (int64_t place = 1; place <= kUpdates; ++place) updates.push_back({place, {0, place}, 0, 1});
+  REQUIRE_OK(order.Expect(updates));
+  for (int64_t place = 1; place <= kUpdates; ++place) {
+    REQUIRE_TRUE(order.Arrive({{place}, {}, place}));
+  }
+  CHECK_EQ(order.Advance().commits.size(), kUpdates);
+  CHECK_EQ(order.version(), 1);
+  // What nobody expects is still limited.
+  size_t kept = 0;
+  for (int64_t place = kUpdates + 1; place <= 2 * kUpdates; ++place) {
+    if (order.Arrive({{place}, {}, place})) ++kept;
+  }
+  CHECK_EQ(kept, kArrivalsMost);
+}
+
 TEST(a_group_of_two_rounds_or_with_a_void_member_is_given_back) {
   CommitOrder order(0, mercury::kNever);
   REQUIRE_OK(order.Expect({{1, {0, 1}, 0, 1}, {2, {1, 1}, 0, 1}, {3, {0, 2}, 0, 3}}));

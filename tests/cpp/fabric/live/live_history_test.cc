@@ -8,7 +8,7 @@
 //   a worker of a synchronous job gets the version that has as many updates of everybody as it has
 //   pushed, and all get the same; where staleness is bounded, each update is applied;
 //   several servers give the same version, and end with the same model;
-//   an all-reduce gives all workers the sum of all parts;
+//   an all-reduce gives all workers the sum of all parts, the same one to the last bit;
 //   a job ends early only without a server, or without a worker that others need.
 #include "fabric/live/simulated_servers.h"
 #include "harness.h"

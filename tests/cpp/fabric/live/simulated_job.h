@@ -174,21 +174,36 @@ class SimulatedJob {
   // A worker gets what it has asked for.
   void Take(int w, const Sums& sums, const Known& known) {
     Worker& worker = Of(w);
-    const Wish wish = *std::exchange(worker.wish, std::nullopt);
-    ++worker.finished;
-    Compute(w);
-    if (wish.reduce != 0) {
-      Tell(w, kScheduler, [this, w, wish] { Obey(collector_.Got({w, wish.reduce})); });
-      CHECK_EQ(sums.updates, workers_.size());
-      Values sum(kSize, 0);
-      for (const UpdateId& part : parts_) Add(values_[part].sum, &sum);
-      CheckSame(sums.sum, sum);
+    if (worker.wish->reduce != 0) {
+      const UpdateId part{w, worker.wish->reduce};
+      const bool of_replica = worker.knows_new_server;
+      Tell(w, kScheduler, [this, part, of_replica] { Obey(collector_.Got(part, of_replica)); });
+      worker.sum = sums;
+      if (!with_replica_ || of_replica) Use(w);
       return;
     }
+    worker.wish.reset();
+    ++worker.finished;
+    Compute(w);
     worker.known = known;
     if (!options_.staleness.everybody()) return;
     CHECK_EQ(known.version, worker.pushed);
     CheckSame(sums.sum, models_.emplace(known.version, sums).first->second.sum);
+  }
+
+  // The sum of an all-reduce.
+  void Use(int w) {
+    Worker& worker = Of(w);
+    const Sums sums = *std::exchange(worker.sum, std::nullopt);
+    worker.wish.reset();
+    ++worker.finished;
+    Compute(w);
+    CHECK_EQ(sums.updates, workers_.size());
+    Values sum(kSize, 0);
+    for (const UpdateId& part : parts_) Add(values_[part].sum, &sum);
+    CheckSame(sums.sum, sum);
+    if (!used_) used_ = sums.sum;
+    CHECK_TRUE(*used_ == sums.sum);
   }
 
   Holder& At(Goal goal) { return goal == Goal::kReplica || took_over_ ? replica_ : server_; }
@@ -262,7 +277,10 @@ class SimulatedJob {
       }
       if (step.kind == Step::kAdd || step.kind == Step::kDiscard) worker.memory.erase(step.memory);
       if (step.kind == Step::kDiscardGroup) CHECK_EQ(worker.groups.erase(step.hop), 1);
-      if (step.kind == Step::kForget) CHECK_EQ(worker.updates.erase(step.update), 1);
+      if (step.kind == Step::kForget) {
+        CHECK_EQ(worker.updates.erase(step.update), 1);
+        if (worker.sum && worker.wish->reduce == step.update.number) Use(w);
+      }
       worker.OfChain(step);
       if (step.kind == Step::kEmpty) {
         Parcel parcel;
@@ -368,6 +386,7 @@ class SimulatedJob {
   std::map<UpdateId, Known> origins_;  // what each update was computed from
   std::map<UpdateId, std::vector<Fate>> reports_;
   std::set<UpdateId> parts_;        // of the all-reduce
+  std::optional<Values> used_;      // its sum, in a worker
   std::map<int64_t, Sums> models_;  // by version, as a worker has got them
   double now_s_ = 0;
   double wakes_s_ = -1;

@@ -141,6 +141,7 @@ struct Worker {
   int64_t numbers_used = 0;
   int64_t pushed = 0;  // updates, not parts of an all-reduce
   std::optional<Wish> wish;
+  std::optional<Sums> sum;  // of an all-reduce, before all have it
   bool knows_new_server = false;
   Known known;
   WorkerDaemon daemon;

@@ -100,6 +100,7 @@ inline void SimulatedJob::Hear(const News& news) {
       const int w = static_cast<int>(i);
       Tell(kScheduler, w, [this, w] {
         Of(w).knows_new_server = true;
+        Of(w).sum.reset();
         if (Of(w).alive && Of(w).wish) Ask(w, *Of(w).wish);
       });
     }

@@ -193,6 +193,40 @@ TEST(workers_of_a_host_get_the_model_together) {
   }
 }
 
+TEST(who_pushes_and_does_not_ask_holds_up_nobody_on_its_host) {
+  ModelOptions options = Options(Role::kServer, 0, false);
+  options.beside = {{1}, {0}};
+  Recorder outbox;
+  ModelPart part(options, Vector(6, 1), &outbox);
+  OutPacket packet;
+  CHECK_OK(part.Hear(kSchedulerPeer, Tree{24, {}, true}, {}, 0));  // models go down chains
+  const auto expect = [&](int64_t place, double now_s) {
+    Order order = MakeOrder(Order::kExpect, kServerNode);
+    order.updates = {{place, {1, place}, place - 1}};
+    CHECK_OK(part.Hear(kSchedulerPeer, order, {}, now_s));
+  };
+  const auto given = [&](double now_s) {
+    if (now_s >= part.WakeAt(PeerOf(0), now_s)) part.Turn(now_s);
+    return NextOf(&part, &outbox, PeerOf(0), now_s, &packet);
+  };
+  expect(1, 0);
+  CHECK_OK(part.Hear(PeerOf(0), GetLetter{{0, 0, 1}}, {}, 0));
+  int64_t place = 1;
+  double now_s = 1;  // however long its update takes
+  for (; !given(now_s) && place < 50; now_s += 0.01) {
+    CHECK_OK(part.Hear(PeerOf(1), Updates(place, {place}), Of(Vector(6, 2)), now_s));
+    expect(++place, now_s);
+  }
+  CHECK_TRUE(place > 2 && now_s < 1.1);
+  while (NextOf(&part, &outbox, PeerOf(0), now_s, &packet)) continue;
+  // From when it asks on, it is waited for again.
+  CHECK_OK(part.Hear(PeerOf(1), GetLetter{{0, 0, 1}}, {}, now_s));
+  while (NextOf(&part, &outbox, PeerOf(1), now_s, &packet)) continue;
+  part.Turn(now_s += 1);
+  CHECK_OK(part.Hear(PeerOf(0), GetLetter{{0, 0, 2}}, {}, now_s));
+  CHECK_FALSE(given(now_s + 1));
+}
+
 TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
   Fixture server;
   for (int worker = 0; worker < 6; ++worker) server.Hear(PeerOf(worker), GetLetter());

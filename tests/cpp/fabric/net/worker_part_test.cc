@@ -333,3 +333,31 @@ TEST(models_for_a_worker_that_is_gone_are_in_nobody_s_way) {
   }
   CHECK_TRUE(job.worker.WakeAt(PeerOf(7), 5) <= 5);
 }
+
+// Two sums of the same parts may differ in their last bits.
+TEST(where_a_replica_may_take_over_a_sum_is_used_once_all_have_it) {
+  const auto sum = [](float value) {
+    Haul haul;
+    haul.cargo.sum = std::make_shared<const Vector>(10, value);
+    return haul;
+  };
+  Order all_have_it = MakeOrder(Order::kForget, 0);
+  all_have_it.update = {0, 1};
+  for (const bool lost : {false, true}) {
+    WorkerFixture fixture(0, 1, true);
+    fixture.worker.Push({{0, 1}, 0, 40, 0, 0, true}, std::make_shared<const Vector>(10, 1.0F));
+    fixture.worker.Get({0, 1});
+    fixture.Hear(kServerPeer, Model(0, 1), sum(2));
+    CHECK_TRUE(fixture.got.empty());
+    if (lost) {
+      fixture.Hear(kSchedulerPeer, ServerIsLetter{kReplicaNode});
+      fixture.Hear(kServerPeer, Model(0, 1), sum(2));  // it comes late
+      CHECK_TRUE(fixture.got.empty());
+      fixture.Hear(kReplicaPeer, Model(0, 2), sum(3));  // nobody takes over again
+    }
+    CHECK_EQ(fixture.got.size(), lost ? 1U : 0U);
+    fixture.Hear(kSchedulerPeer, all_have_it);
+    REQUIRE_EQ(fixture.got.size(), 1U);
+    CHECK_EQ((*fixture.model)[0], lost ? 3 : 2);
+  }
+}
