@@ -10,6 +10,7 @@ waited for, the parameter has its own class again, and costs what it always did.
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -82,6 +83,8 @@ class ParameterEntry:
         self.total: Any = None
         self.kept = False
         self.idle = False
+        # Of the tensor that has been `.grad` in memory of its own, if that is still there.
+        self._owned: Callable[[], Any] = lambda: None
         self._touched = touched
         # As it was claimed: what workers have agreed on, and the order in which it is sent.
         self.dtype, self.device = parameter.dtype, parameter.device
@@ -134,29 +137,36 @@ class ParameterEntry:
 
         Autograd makes the first gradient `.grad` without a copy, if nobody else has that tensor.
         But the tensor may be a view of what nodes that are still to run will read, or of what is
-        another parameter's `.grad` as well.
+        another parameter's `.grad` as well; and what the script has put there may be anybody's.
         """
         grad = raw_grad(self.parameter)
-        if (
+        if grad is self._owned():
+            return
+        is_what_came = (
             came is not None
             and grad.layout is came.layout is torch.strided
             and grad.data_ptr() == came.data_ptr()
-            and _is_shared(came)
-        ):
-            set_raw_grad(self.parameter, grad.clone())
+        )
+        if not is_what_came or _is_shared(came):
+            grad = grad.clone()
+            set_raw_grad(self.parameter, grad)
+        self._owned = weakref.ref(grad)
 
     def take(self) -> None:
         """The gradient goes on its way: its total from now on, or nothing."""
-        grad = raw_grad(self.parameter)
+        total = grad = raw_grad(self.parameter)
         if grad is None:
             self.idle = True
         else:
             if not self.fits(grad):
-                grad = self.fit(grad)
+                total = self.fit(grad)
                 assert self.parcel is not None
                 self.parcel.lends = False
+            if total is grad is not self._owned():
+                total = grad.clone()  # the script has put it there, and may have it elsewhere
+            self._owned = weakref.ref(total)
             set_raw_grad(self.parameter, None)
-        self.total, self.kept = grad, True
+        self.total, self.kept = total, True
 
     def give_back(self) -> None:
         """`.grad` is the total if that is wanted, with what a backward has added meanwhile."""
@@ -243,6 +253,31 @@ def _hear(used: Any) -> None:
         _hear(tuple(used.values()))
 
 
+@functools.cache
+def hear_in_nested_tensors() -> None:
+    """Jagged ones are asked before the parameters, and never ask these."""
+    try:
+        from torch.nested._internal.nested_tensor import NestedTensor
+    except ImportError:  # before torch 2.2
+        return
+    own = NestedTensor.__torch_function__.__func__
+
+    def hearing(cls: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(issubclass(kind, Listening) for kind in types) and function not in _OF_NO_VALUES:
+            _hear((args, kwargs))
+        return own(cls, function, types, args, kwargs)
+
+    NestedTensor.__torch_function__ = classmethod(hearing)
+
+
+@functools.cache
+def _asked(types: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The classes that torch would ask if no parameter listened."""
+    own = (kind.__mro__[2] if issubclass(kind, Listening) else kind for kind in types)
+    nobody = torch._C._disabled_torch_function_impl
+    return tuple(kind for kind in own if kind.__torch_function__ is not nobody)
+
+
 class Listening:
     """What a parameter's class is, too, as long as something is to be waited for."""
 
@@ -254,8 +289,15 @@ class Listening:
     ) -> Any:
         if function not in _OF_NO_VALUES:
             _hear((args, kwargs))
-        with unheard():
-            return function(*args, **(kwargs or {}))
+        asked = _asked(types)
+        if not asked:
+            with unheard():
+                return function(*args, **(kwargs or {}))
+        for kind in asked:
+            answer = kind.__torch_function__(function, asked, args, kwargs or {})
+            if answer is not NotImplemented:
+                return answer
+        return NotImplemented
 
     @property
     def grad(self) -> Any:

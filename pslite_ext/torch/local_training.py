@@ -182,8 +182,18 @@ class LocalTraining:
 
     # --- for checkpoints, and for a worker that comes while the job runs --------------------------
 
+    def check_own(self) -> None:
+        """Whether the model has this worker's own weights."""
+        if self._shows_shared:
+            raise InvalidArgumentError(
+                "mercury.checkpoint inside of mercury.shared_weights, where the model does not "
+                "have this worker's own weights: call save() and step() outside; inside, "
+                "torch.save(model.state_dict(), path) saves the shared ones"
+            )
+
     def state_dict(self) -> dict[str, Any]:
         """What all workers have alike."""
+        self.check_own()
         self.synchronize()
         return {
             "arguments": self._in_words(),
@@ -192,6 +202,7 @@ class LocalTraining:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.check_own()
         if state["arguments"] != self._in_words():
             raise InvalidArgumentError(
                 f"it was saved with {state['arguments']}; the script has {self._in_words()}"
@@ -206,6 +217,7 @@ class LocalTraining:
 
     def standing(self) -> dict[str, Any]:
         """What a newcomer needs beside that."""
+        self.check_own()
         self.synchronize()
         return {"workers": self._workers}
 

@@ -15,6 +15,8 @@ import torch
 
 # They need all gradients at once and decide by this worker's loss, or have sparse gradients.
 _NEVER = ("LBFGS", "SparseAdam")
+# Of torch.optim's, but not in parts: with parameters of several types, its first one's is for all.
+_WHOLE = ("Adafactor",)
 # Packages, classes of whose optimizers talk to other processes in a step.
 _COMMUNICATING = ("horovod", "byteps", "deepspeed", "fairscale", "hivemind")
 _COMMUNICATING_CLASSES = (
@@ -63,7 +65,7 @@ def why_not_at_all(optimizer: Any) -> str:
 def is_torchs_own(optimizer: Any) -> bool:
     kind = type(optimizer)
     own: Any = getattr(torch.optim, kind.__name__, None)
-    return kind is own and kind.__module__.startswith("torch.optim.")
+    return kind is own and f"{kind.__module__}.".startswith("torch.optim.")
 
 
 def steps_in_parts(optimizer: Any) -> bool:
@@ -72,7 +74,8 @@ def steps_in_parts(optimizer: Any) -> bool:
     if said is not None:
         return bool(said)
     differentiable = any(group.get("differentiable") for group in optimizer.param_groups)
-    return is_torchs_own(optimizer) and not differentiable
+    whole = differentiable or type(optimizer).__name__ in _WHOLE
+    return is_torchs_own(optimizer) and not whole
 
 
 def has_step_hooks(optimizer: Any) -> bool:

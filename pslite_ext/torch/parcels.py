@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -22,7 +22,8 @@ from pslite_ext import _core
 from pslite_ext.job.wire import codec_for
 from pslite_ext.torch.entries import ParameterEntry, raw_grad, unheard
 from pslite_ext.torch.layouts import in_memory
-from pslite_ext.torch.staging import Sender, SumWork
+from pslite_ext.torch.modes import outside_of_modes
+from pslite_ext.torch.staging import Place, Sender, SumWork
 from pslite_ext.torch.values import type_name
 from pslite_ext.wire_words import AUTO
 
@@ -86,6 +87,7 @@ class Parcel:
         self._sender, self._used, self._update, self._waited = sender, used, update, waited
         self._tensor: _core.Tensor | None = None
         self._work: SumWork | None = None
+        self._here: Place = nullcontext  # where the backward was
         # Of the sum under way: its memory, and what it was divided by.
         self._under_way: tuple[Any, int] = (None, 1)
         self._together: Any = None  # memory of its own
@@ -146,6 +148,7 @@ class Parcel:
         self.settle()
         self.ready.clear()
         self.sent = True
+        self._here = self._sender.here() or nullcontext
         for entry in self.entries:
             entry.take()
         self._has_idle = any(entry.total is None for entry in self.entries)
@@ -194,13 +197,13 @@ class Parcel:
         """Until the gradients are the averages."""
         if self._work is None:
             return
-        if self._work.over:
-            self._work.wait()
-        else:
-            since = time.monotonic()
-            self._work.wait()
-            self._waited(time.monotonic() - since)
-        with _in_no_mode():
+        with self._here(), outside_of_modes(), _in_no_mode():
+            if self._work.over:
+                self._work.wait()
+            else:
+                since = time.monotonic()
+                self._work.wait()
+                self._waited(time.monotonic() - since)
             self._make_average()
             self._take_out()
             self._work = None

@@ -234,6 +234,8 @@ class TorchState:
         return state
 
     def _own(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
+        for training in filter(None, (_local(optimizer) for _, optimizer in trained)):
+            training.check_own()
         own = {}
         for name, its in self._modules.items():
             state = its.state_dict()

@@ -14,7 +14,8 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from threading import Event, Semaphore, Thread
 from typing import Any, Protocol
 
@@ -27,6 +28,7 @@ KINDS = ("cpu", "cuda")  # of devices
 CHUNK_BYTES = 2 << 20
 # What a device makes of its gradients itself, so that copies are smaller.
 CAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+Place = Callable[[], AbstractContextManager[Any]]
 
 
 class SumWork(Protocol):
@@ -49,6 +51,12 @@ class Sender(ABC):
 
     @abstractmethod
     def sum(self, tensor: _core.Tensor, gradient: Any, priority: int) -> SumWork: ...
+
+    def here(self) -> Place | None:
+        """Where the thread has the device work now, if there is a choice. Of what is late, it has
+        the device do that there, too: in a context of the answer's. What it asks for afterwards
+        comes after that."""
+        return None
 
 
 class FromHost(Sender):
@@ -74,9 +82,14 @@ class Copies(ABC):
         """From any thread. What the device is told once the answer has been called comes after the
         copy; it is called by the thread that uses the device. The device makes its type of it."""
 
+    def here(self) -> Place | None:
+        """A sender's."""
+        return None
+
 
 class CudaCopies(Copies):
     def __init__(self, device: Any) -> None:
+        self._device = device
         self._out, self._in = torch.cuda.Stream(device), torch.cuda.Stream(device)
 
     def host_memory(self, like: Any, dtype: Any) -> Any:
@@ -100,6 +113,20 @@ class CudaCopies(Copies):
             copied = self._in.record_event()
         target.record_stream(self._in)
         return lambda: torch.cuda.current_stream(target.device).wait_event(copied)
+
+    def here(self) -> Place:
+        return partial(_in_stream, torch.cuda.current_stream(self._device))
+
+
+@contextmanager
+def _in_stream(stream: Any) -> Iterator[None]:
+    now = torch.cuda.current_stream(stream.device)
+    if now == stream:
+        yield
+        return
+    with torch.cuda.stream(stream):
+        yield
+    now.wait_stream(stream)
 
 
 class StagedWork:
@@ -200,6 +227,9 @@ class Staged(Sender):
         if self._lander.ident is None:
             self._lander.start()
         return work
+
+    def here(self) -> Place | None:
+        return self._copies.here()
 
     def _land(self) -> None:
         """Copies in whatever is there, as long as anything is under way."""

@@ -18,7 +18,15 @@ from pslite_ext.job.wire import Wire, codec_for
 from pslite_ext.torch.agreement import Agreement, claim_model, claim_optimizer
 from pslite_ext.torch.checks import check_parameters, check_step, names_of
 from pslite_ext.torch.choosing import Choice
-from pslite_ext.torch.entries import ParameterEntry, entry_of, raw_grad, set_raw_grad, unheard
+from pslite_ext.torch.entries import (
+    ParameterEntry,
+    entry_of,
+    hear_in_nested_tensors,
+    raw_grad,
+    set_raw_grad,
+    unheard,
+)
+from pslite_ext.torch.modes import in_transform
 from pslite_ext.torch.modules import (
     ForwardHook,
     Hook,
@@ -60,8 +68,8 @@ class Training:
         self._bare_step = step
         self._may_part = steps_in_parts(optimizer)
         self._lends = is_torchs_own(optimizer)  # which keep no gradient
-        self._updates = Updates(optimizer, step)
-        self._senders: dict[Any, Sender] = {}
+        self._senders: dict[Any, Sender] = {}  # by device
+        self._updates = Updates(optimizer, step, self._senders)
         self._entries: list[ParameterEntry] = []  # in the optimizer's order
         self._parameters: list[Any] = []  # the same
         self._group_of: dict[ParameterEntry, int] = {}
@@ -87,6 +95,7 @@ class Training:
         claim_optimizer(number, names, optimizer)
         if _core.outside() is None:  # else it is given today's, once it is let in
             take_from_worker_0(number, "values", [*names, *model.buffers()])
+        hear_in_nested_tensors()
         self._take_parameters()
         self._hook_modules()
 
@@ -175,7 +184,8 @@ class Training:
             self._in_backward = False  # a backward that raised has not come to its end
         for parcel in self._unseen:
             parcel.entries[0].used()
-        if torch._C._get_tracing_state() is not None:
+        # Of parameters that are passed in, nothing is heard in a transform.
+        if torch._C._get_tracing_state() is not None or (self._parcels and in_transform()):
             self._wait_for_all()
 
     def _before_graph(self) -> None:

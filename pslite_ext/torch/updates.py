@@ -17,7 +17,9 @@ from typing import Any
 import torch
 
 from pslite_ext.torch.entries import ParameterEntry, raw_grad, set_raw_grad
+from pslite_ext.torch.modes import in_dispatch_mode, outside_of_modes
 from pslite_ext.torch.parcels import Parcel
+from pslite_ext.torch.staging import Place, Sender
 
 
 class UpdateFailedError(RuntimeError):
@@ -36,9 +38,7 @@ def _noted(options: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _outside_of_forward(kinds: Iterable[str]) -> Iterator[None]:
     """A step is made as `step()` itself would, whatever mode the code is in that needs it."""
-    with ExitStack() as modes:
-        modes.enter_context(torch.inference_mode(False))
-        modes.enter_context(torch.no_grad())
+    with torch.inference_mode(False), torch.no_grad(), ExitStack() as modes:
         for kind in kinds:
             modes.enter_context(torch.autocast(kind, enabled=False))
         yield
@@ -51,8 +51,12 @@ class Updates:
     come without any other of the script's threads.
     """
 
-    def __init__(self, optimizer: Any, step: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, optimizer: Any, step: Callable[[Any], Any], senders: dict[Any, Sender]
+    ) -> None:
         self._optimizer = optimizer
+        self._senders = senders
+        self._places: list[Place] = []  # where the step was made, on each device
         self._own_class = type(optimizer)
         self._step = step
         self._groups: list[dict[str, Any]] = []
@@ -66,10 +70,14 @@ class Updates:
         with self._lock:
             self._groups = [_noted(group) for group in self._optimizer.param_groups]
             self._group_of = group_of
+            here = (sender.here() for sender in self._senders.values())
+            self._places = [*filter(None, here)]
             self._left = dict.fromkeys(parcels)
             for parcel in parcels:
                 parcel.step_later()
-            self._apply([parcel for parcel in parcels if parcel.is_back])
+            # A mode that the step is made in sees all of it.
+            at_once = in_dispatch_mode()
+            self._apply([parcel for parcel in parcels if at_once or parcel.is_back])
 
     def wait_for(self, parcels: Iterable[Parcel]) -> None:
         """These, and what has arrived of those that will be needed next."""
@@ -77,16 +85,18 @@ class Updates:
             self.check()
             needed = dict.fromkeys(parcel for parcel in parcels if parcel in self._left)
             if needed:
-                self._wait(needed)
-                self._apply([*needed, *self._arrived_first(needed)])
+                with outside_of_modes(), self._where_the_step_was():
+                    self._wait(needed)
+                    self._apply([*needed, *self._arrived_first(needed)])
 
     def finish(self) -> None:
         with self._lock:
             self.check()
             while self._left:
                 first = next(iter(self._left))
-                self._wait([first])
-                self._apply([first, *self._arrived_first({first: None})])
+                with outside_of_modes(), self._where_the_step_was():
+                    self._wait([first])
+                    self._apply([first, *self._arrived_first({first: None})])
 
     def check(self) -> None:
         """Raises the failure of an earlier update."""
@@ -103,6 +113,12 @@ class Updates:
     def _wait(parcels: Iterable[Parcel]) -> None:
         for parcel in parcels:
             parcel.wait()
+
+    def _where_the_step_was(self) -> ExitStack:
+        places = ExitStack()
+        for place in self._places:
+            places.enter_context(place())
+        return places
 
     def _apply(self, parcels: list[Parcel]) -> None:
         self._wait(parcels)

@@ -32,6 +32,18 @@ def _say_of_batch_norm(model: Any) -> None:
         )
 
 
+def _say_of_max_norm(model: Any) -> None:
+    """It changes rows in the forward pass, and each worker's batch has other rows."""
+    kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    for name, module in model.named_modules():
+        if isinstance(module, kinds) and module.max_norm is not None:
+            print(
+                f"mercury: '{name}' has max_norm, by which each worker changes the rows of its own "
+                "batch alone, so weights will differ between workers: leave max_norm out",
+                file=sys.stderr,
+            )
+
+
 def _training(
     model: Any, optimizer: Any, names: dict[Any, str], workers: int, wire: Wire
 ) -> Training | Alone:
@@ -39,6 +51,7 @@ def _training(
     if workers == 1 == _core.places():
         return Alone(model, optimizer, names, step)
     _say_of_batch_norm(model)
+    _say_of_max_norm(model)
     if _core.rank() == 0:
         say_not_given(optimizer, names, WRAP)
     return Training(next(models), model, optimizer, names, workers, step, wire)

@@ -21,6 +21,7 @@ from tests.integration import (  # noqa: F401 - they add
     array_checks,
     gluon_checks,
     optimizer_checks,
+    refusal_checks,
     wire_checks,
 )
 from tests.integration.sum_checks import CHECKS, DETERMINISTIC, SHAPE, check, equal, everybody

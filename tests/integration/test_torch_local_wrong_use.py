@@ -36,6 +36,7 @@ TOLD = (
     "mercury.local_steps: this model or this optimizer has been wrapped already",
     "mercury.wrap: this model or this optimizer has been wrapped already",
     "optimizer.step() inside of mercury.shared_weights, after which this worker's own weights",
+    *["mercury.checkpoint inside of mercury.shared_weights, where the model does not"] * 3,
     "the optimizer's parameters are not those it had at mercury.local_steps",
     "the optimizer's parameters are not those it had at mercury.local_steps",
     "load_state_dict() after mercury.local_steps, which gives all workers the values of worker 0",

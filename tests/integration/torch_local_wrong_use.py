@@ -13,6 +13,7 @@ from torch import nn
 import pslite_ext.torch as mercury
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch.saved_state import TorchState
 
 
 def tell(what: Callable[[], Any]) -> None:
@@ -79,6 +80,9 @@ def alone() -> None:
     with mercury.shared_weights(model), mercury.shared_weights(model):
         tell(lambda: steps(model, optimizer, 1))
         model.load_state_dict(model.state_dict())  # whatever it is, its own are put back
+        tell(TorchState({"model": model}).capture_own)
+        tell(TorchState({"model": model, "optimizer": optimizer}).capture_shared)
+        tell(optimizer._mercury.standing)
     steps(model, optimizer, 3)
     more = nn.Parameter(torch.ones(1))
     optimizer.add_param_group({"params": [more]})

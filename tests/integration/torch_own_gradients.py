@@ -197,6 +197,46 @@ def gradients_that_share_memory() -> None:
             alike(model, alone)
 
 
+def _added() -> Any:
+    return Added(lambda one, other: one.view(-1) + other.view(-1))
+
+
+def set_by_hand_in_memory_that_is_shared() -> None:
+    """Autograd hands out one gradient for both, and the script keeps it."""
+    steep: Callable[[Any], Any] = lambda model: torch.optim.SGD(model.parameters(), lr=100.0)  # noqa: E731
+    model, optimizer, alone, other = pair(_added, steep)
+    for _ in range(STEPS):
+        factors = torch.randn(2, 257 * 256)  # of both workers
+        found = torch.autograd.grad(
+            model(factors[_core.rank()]).pow(2).mean(), [*model.parameters()]
+        )
+        assert found[0].data_ptr() == found[1].data_ptr()
+        before = found[0].clone()
+        for parameter, gradient in zip(model.parameters(), found):
+            parameter.grad = gradient
+        sum(alone(x).pow(2).mean() / 2 for x in factors).backward()
+        for its in (optimizer, other):
+            its.step()
+            its.zero_grad()
+        alike(model, alone)
+        assert torch.equal(found[0], before)
+
+
+def hooks_that_put_one_tensor_into_several() -> None:
+    """Into two gradients, again and again."""
+    model, optimizer, alone, other = pair(_added)
+    for one, share in ((model, _share()), (alone, 1.0)):
+        put = torch.full((257, 256), share)
+        for parameter in one.parameters():
+            parameter.register_post_accumulate_grad_hook(lambda p, g=put: setattr(p, "grad", g))
+    for _ in range(STEPS):
+        for one, its in ((model, optimizer), (alone, other)):
+            one(torch.ones(257 * 256)).sum().backward()
+            its.step()
+            its.zero_grad()
+    alike(model, alone)
+
+
 def gradients_are_summed_where_they_are() -> None:
     """If nobody else has that memory: a view of it is no other."""
     model, _, _, _ = pair(lambda: nn.Linear(300, 300))
@@ -215,5 +255,7 @@ OWN_GRADIENTS = (
     thawed_and_clipped,
     layers_thawed_one_after_the_other,
     gradients_that_share_memory,
+    set_by_hand_in_memory_that_is_shared,
+    hooks_that_put_one_tensor_into_several,
     gradients_are_summed_where_they_are,
 )
