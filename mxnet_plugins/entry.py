@@ -17,19 +17,13 @@ from mxnet.ndarray.sparse import RowSparseNDArray
 
 from mxnet_plugins import arguments
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.keys import Key, check_rows, label, wire_key
+from mxnet_plugins.keys import Key, check_rows, check_shapes, dtype_name, label, wire_key
 from mxnet_plugins.optimizers import Moment, needs_sparse_weight
 from mxnet_plugins.row_rounds import RowRounds
 from pslite_ext import _core
 
 Updater = Callable[[Any, NDArray, NDArray], None]
 CPU = mx.cpu(0)
-
-
-def dtype_name(array: NDArray) -> str:
-    name = np.dtype(array.dtype).name
-    # NumPy has no bfloat16: MXNet 1.9 shows such arrays as a two-byte void or as an odd integer.
-    return name if not name.startswith("void") else "bfloat16"
 
 
 def handle(array: NDArray) -> int:
@@ -67,10 +61,10 @@ class Entry:
         self._pushed_at: Moment | None = None  # the rows that are under way
         # Every operation of this key mutates it, so they run in order.
         self.token = mx.nd.zeros((1,), ctx=CPU)
-        self.sums = 0  # of whole arrays, that were asked for
+        self._sums = 0  # of whole arrays, that were asked for
         self._weight: NDArray | None = None  # a sum of rows, until all of it is asked for
         self._fetched = False  # the weight is what the servers had, and may be old
-        self._queued = False  # a dense push that the engine may not have begun
+        self._queued = False  # the last push was dense, and the engine may not have begun it
         self._merged: NDArray | None = None
         self._staged: NDArray | None = None
         # The last sum, if it was pushed without an output.
@@ -80,6 +74,42 @@ class Entry:
         """What later sums are for: all workers must say the same."""
         self.tensor.set_use(use)
         self._rows.set_use(use)
+
+    @property
+    def is_summed(self) -> bool:
+        """A sum was asked for."""
+        return self._sums > 0 or self._rows.sums > 0
+
+    def workers(self) -> int:
+        """Of how many workers the last sum is, which is waited for."""
+        return self.tensor.workers(self._sums) if self._queued else self._rows.workers()
+
+    # --- what a script passes, checked before anything is done with it ----------------------------
+
+    def check_shapes(self, arrays: list[NDArray]) -> None:
+        check_shapes(self.key, self.shape, arrays)
+
+    def check_pushed(self, arrays: list[NDArray]) -> None:
+        self.check_shapes(arrays)
+        by_rows = isinstance(arrays[0], RowSparseNDArray)
+        if self.row_sparse and not by_rows:
+            raise InvalidArgumentError(
+                f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
+            )
+        for array in arrays:
+            if by_rows and not isinstance(array, RowSparseNDArray):
+                raise InvalidArgumentError(
+                    f"key {self.key!r}: one array is row_sparse, and another is not: push arrays "
+                    "of one kind"
+                )
+            check_rows(self.key, array)
+
+    def rows_of(self, row_ids: list[NDArray]) -> list[Any]:
+        """The numbers of the rows that are asked for, for each output."""
+        found = [np.unique(ids.asnumpy().astype(np.int64).reshape(-1)) for ids in row_ids]
+        for rows in found:
+            arguments.rows(self.key, rows, self.shape[0])
+        return found
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -92,17 +122,6 @@ class Entry:
         """This worker comes while the job runs, and its value is what the others have."""
         self._weight = self._empty()
         dense(on_cpu(value)).copyto(self._weight)
-
-    def check_shape(self, array: NDArray) -> None:
-        if array.shape != self.shape:
-            raise InvalidArgumentError(
-                f"key {self.key!r} has shape {self.shape}, but the array has {array.shape}"
-            )
-
-    def _check_given(self, arrays: list[NDArray]) -> None:
-        for array in arrays:
-            self.check_shape(array)
-            check_rows(self.key, array)
 
     def _empty(self) -> NDArray:
         return mx.nd.empty(self.shape, ctx=CPU, dtype=self.dtype)
@@ -132,16 +151,17 @@ class Entry:
 
     def _sum_of(self, arrays: list[NDArray]) -> NDArray:
         """The sum over this worker's devices, dense, on the CPU, in our type."""
-        self._check_given(arrays)
         if len(arrays) == 1:
-            array = dense(on_cpu(arrays[0]))
-            return array if array.dtype == self.dtype else array.astype(self.dtype)
+            return self._typed(dense(on_cpu(arrays[0])))
         if self._staged is None:
             self._staged = self._empty()
         dense(arrays[0]).copyto(self._staged)
         for array in arrays[1:]:
-            self._staged += dense(on_cpu(array))
+            self._staged += self._typed(dense(on_cpu(array)))
         return self._staged
+
+    def _typed(self, array: NDArray) -> NDArray:
+        return array if array.dtype == self.dtype else array.astype(self.dtype)
 
     # --- dense ------------------------------------------------------------------------------------
 
@@ -158,17 +178,13 @@ class Entry:
         if isinstance(arrays[0], RowSparseNDArray):
             self._push_rows(arrays, priority, updater, answered)
             return
-        if self.row_sparse:
-            raise InvalidArgumentError(
-                f"key {self.key!r} is row_sparse: push row_sparse arrays to it"
-            )
         gradient = self._sum_of(arrays)
         self._queued = True
         if updater is None:
             self._weight = None
         if updater is None and not self.asynchronous:
             self._sum = self._merged = self._merged if self._merged is not None else self._empty()
-            self.sums += 1
+            self._sums += 1
             self.tensor.pushpull(handle(gradient), handle(self._sum), handle(self.token), priority)
         elif updater is None:
             self.tensor.push(handle(gradient), handle(self.token), priority)
@@ -178,7 +194,7 @@ class Entry:
             weight = self.weight()
             if self._merged is None:
                 self._merged = self._empty()
-            self.sums += 1
+            self._sums += 1
             self.tensor.pushpull(
                 handle(gradient), handle(self._merged), handle(self.token), priority
             )
@@ -202,8 +218,6 @@ class Entry:
     ) -> None:
         """`ask`: our weight may be old."""
         self.settle(updater)
-        for out in outs:
-            self.check_shape(out)
         self._forget_weight(updater)
         if self._weight is not None or updater is not None:
             weight = self._newest_weight(priority, updater) if ask else self.weight()
@@ -232,13 +246,11 @@ class Entry:
             self.push(arrays, priority, updater, answered=True)
             self.pull(outs, priority, updater, ask=False)
             return
-        for out in outs:
-            self.check_shape(out)
         gradient = self._sum_of(arrays)
         target = self._target(outs, gradient)
         self._sum = None
         self._queued = True
-        self.sums += not self.asynchronous
+        self._sums += not self.asynchronous
         self.tensor.pushpull(handle(gradient), handle(target), handle(self.token), priority)
         self._spread(target, outs)
 
@@ -268,12 +280,11 @@ class Entry:
     def _push_rows(
         self, arrays: list[NDArray], priority: int, updater: Updater | None, answered: bool
     ) -> None:
-        self._check_given(arrays)
         if updater is not None:
             self.weight()  # fetched before any round can replace it
-        merged = on_cpu(arrays[0])
+        merged = self._typed(on_cpu(arrays[0]))
         for array in arrays[1:]:
-            merged = mx.nd.sparse.add(merged, on_cpu(array))
+            merged = mx.nd.sparse.add(merged, self._typed(on_cpu(array)))
         if self.asynchronous:
             if updater is None:
                 total = dense(merged)
@@ -313,16 +324,14 @@ class Entry:
         sparse.copyto(weight)
 
     def pull_rows(
-        self, outs: list[NDArray], row_ids: list[NDArray], priority: int, updater: Updater | None
+        self, outs: list[NDArray], row_ids: list[Any], priority: int, updater: Updater | None
     ) -> None:
+        """`row_ids`: as rows_of gives them."""
         self.settle(updater)
         self._forget_weight(updater)
         if self._weight is None or self.asynchronous:
             self._newest_weight(priority, updater)
-        for out, ids in zip(outs, row_ids):
-            self.check_shape(out)
-            rows = np.unique(ids.asnumpy().astype(np.int64).reshape(-1))
-            arguments.rows(self.key, rows, self.shape[0])
+        for out, rows in zip(outs, row_ids):
             if len(rows) == 0:
                 mx.nd.sparse.zeros("row_sparse", self.shape, dtype=self.dtype).copyto(out)
                 continue

@@ -17,7 +17,16 @@ from mxnet_plugins import arguments, optimizers, this_worker
 from mxnet_plugins.base_store import BaseStore
 from mxnet_plugins.entry import Entry, Updater
 from mxnet_plugins.errors import InvalidArgumentError
-from mxnet_plugins.keys import Key, announced, checked, label, pairs, single, wire_key
+from mxnet_plugins.keys import (
+    Key,
+    announced,
+    check_shapes,
+    checked,
+    label,
+    pairs,
+    single,
+    wire_key,
+)
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, PsliteError, reworded
 from pslite_ext.job.step_options import StepOptions
@@ -89,12 +98,12 @@ class MercuryKVStore(BaseStore):
         Where it goes on without those that it loses (docs/elastic.md), this is how many the last
         sum is of, which is waited for: so all workers read the same between the same two pushes.
         """
-        first = next((entry for entry in self._entries.values() if entry.sums), None)
+        first = next((entry for entry in self._entries.values() if entry.is_summed), None)
         if first is None and _core.came_late():
             return self._told_workers or _core.workers()
         if first is None or not _core.elastic():
             return super().num_workers
-        return first.tensor.workers(first.sums)
+        return first.workers()
 
     def tell_workers(self, number: int) -> None:
         """Of one that comes late: what the others' `num_workers` is until the next sum."""
@@ -172,37 +181,54 @@ class MercuryKVStore(BaseStore):
             raise InvalidArgumentError(f"key {key!r} is not in the store: init it first")
         return entry
 
+    def _check_pushed(self, values: list[tuple[Key, list[NDArray]]], priority: Any) -> int:
+        """All of them, before any is used: a refusal changes nothing. Returns the priority."""
+        number = 0
+        for k, arrays in values:
+            self._entry(k).check_pushed(arrays)
+            number = checked(k, priority)
+        return number
+
     def _add(self, values: list[tuple[Key, NDArray]]) -> list[Entry]:
-        """All of them or none."""
+        """All of them or none: nothing is sent before all are known to fit."""
         for key, _ in values:
             if key in self._entries:
                 raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
         if self._asynchronous:
             for key, value in values:
                 optimizers.check_async(self._updater, label(key, self._name_of(key)), value.dtype)
-        return [self._add_one(key, value) for key, value in values]
+        entries = [self._made(key, value) for key, value in values]
+        outside = _core.outside() is not None
+        if not outside and _core.came_late():
+            self._check_untrained(entries)
+        for entry, (key, value) in zip(entries, values):
+            if outside:
+                entry.begin_with(value)  # its checkpoint has given it what the others have
+            elif self.rank == 0:
+                entry.set_initial(value)
+            self._entries[key] = entry
+        return entries
 
     def _name_of(self, key: Key) -> str:
         return self._names.get(key, str(key))
 
-    def _add_one(self, key: Key, value: NDArray) -> Entry:
+    def _made(self, key: Key, value: NDArray) -> Entry:
         name = self._name_of(key)
         if key not in self._names:
             self.announce([(key, name, 0)])
         entry = Entry(self._id, key, value, name, self._asynchronous)
         self._compress(entry)
         entry.set_use(self._use)
-        if _core.outside() is not None:
-            entry.begin_with(value)  # its checkpoint has given it what the others have
-        elif _core.came_late() and entry.tensor.agreed:
-            raise InvalidArgumentError(
-                f"{entry.label}: the other workers have trained it before this one came: name its "
-                "Trainer in mxnet_plugins.checkpoint, so that it begins as theirs is"
-            )
-        elif self.rank == 0:
-            entry.set_initial(value)
-        self._entries[key] = entry
         return entry
+
+    @staticmethod
+    def _check_untrained(entries: list[Entry]) -> None:
+        for entry in entries:
+            if entry.tensor.agreed:
+                raise InvalidArgumentError(
+                    f"{entry.label}: the other workers have trained it before this one came: name "
+                    "its Trainer in mxnet_plugins.checkpoint, so that it begins as theirs is"
+                )
 
     @_unrecorded
     def init(self, key: Any, value: Any) -> None:
@@ -230,17 +256,22 @@ class MercuryKVStore(BaseStore):
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """init and pull in one; worker 0's values are in `out` when it is read."""
         self._check()
-        self._add(single(key, value))
+        values, outputs = single(key, value), pairs(key, out)
+        for (k, array), (_, outs) in zip(values, outputs):
+            check_shapes(k, array.shape, outs)
+            priority = checked(k, priority)
         # The others' pulls wait on the servers until worker 0's value is there: no barrier.
-        for k, outs in pairs(key, out):
-            self._entry(k).pull(outs, checked(k, priority), self._updater)
+        for entry, (_, outs) in zip(self._add(values), outputs):
+            entry.pull(outs, priority, self._updater)
 
     @_unrecorded
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Adds this worker's arrays to the sum; the higher the priority, the sooner they go."""
         self._check()
-        for k, arrays in pairs(key, value):
-            self._entry(k).push(arrays, checked(k, priority), self._updater)
+        values = pairs(key, value)
+        priority = self._check_pushed(values, priority)
+        for k, arrays in values:
+            self._entries[k].push(arrays, priority, self._updater)
             STEPS.pushed((self._id, k))
 
     @_unrecorded
@@ -251,25 +282,31 @@ class MercuryKVStore(BaseStore):
         self._check()
         if out is None:
             raise InvalidArgumentError("pull needs out=")
+        wanted = []
         for k, outs in pairs(key, out):
-            sparse = [o for o in outs if o.stype != "default"]
-            if sparse and not ignore_sparse:
-                raise InvalidArgumentError(f"key {k!r}: use row_sparse_pull for sparse arrays")
             dense = [o for o in outs if o.stype == "default"]
+            if len(dense) < len(outs) and not ignore_sparse:
+                raise InvalidArgumentError(f"key {k!r}: use row_sparse_pull for sparse arrays")
             if dense:
-                self._entry(k).pull(dense, checked(k, priority), self._updater)
+                entry = self._entry(k)
+                entry.check_shapes(dense)
+                priority = checked(k, priority)
+                wanted.append((entry, dense))
+        for entry, dense in wanted:
+            entry.pull(dense, priority, self._updater)
 
     @_unrecorded
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """push and pull in one, into `out` or else into `value`; faster than the two calls."""
         self._check()
-        values = pairs(key, value)
-        outputs = dict(values if out is None or out is value else pairs(key, out))
-        for k, arrays in values:
-            if k not in outputs:
-                raise InvalidArgumentError(f"key {k!r} has no output")
-            outs = outputs[k]
-            self._entry(k).pushpull(arrays, outs, checked(k, priority), self._updater)
+        values = outputs = pairs(key, value)
+        priority = self._check_pushed(values, priority)
+        if out is not None and out is not value:
+            outputs = pairs(key, out)
+            for k, outs in outputs:
+                self._entries[k].check_shapes(outs)
+        for (k, arrays), (_, outs) in zip(values, outputs):
+            self._entries[k].pushpull(arrays, outs, priority, self._updater)
             STEPS.pushed((self._id, k))
 
     @_unrecorded
@@ -282,12 +319,18 @@ class MercuryKVStore(BaseStore):
             raise InvalidArgumentError("row_sparse_pull needs out= and row_ids=")
         # Of one key, in a list or not, as in stock: not an array whose rows are values of keys.
         ids = pairs(key, [row_ids] if isinstance(row_ids, NDArray) else row_ids)
+        wanted = []
         for (k, outs), (_, rows) in zip(pairs(key, out), ids):
             if len(rows) == 1:
                 rows = rows * len(outs)
             if len(rows) != len(outs):
                 raise InvalidArgumentError(f"key {k!r}: {len(outs)} outputs, {len(rows)} row_ids")
-            self._entry(k).pull_rows(outs, rows, checked(k, priority), self._updater)
+            entry = self._entry(k)
+            entry.check_shapes(outs)
+            priority = checked(k, priority)
+            wanted.append((entry, outs, entry.rows_of(rows)))
+        for entry, outs, numbers in wanted:
+            entry.pull_rows(outs, numbers, priority, self._updater)
 
     # --- optimizer --------------------------------------------------------------------------------
 
@@ -301,6 +344,7 @@ class MercuryKVStore(BaseStore):
         most = max(super().num_workers, _core.places())
         optimizers.check(updater, asynchronous=self._asynchronous, workers=most)
         if self._asynchronous:
+            optimizers.check_compression(updater, self._compression[0])
             for entry in self._entries.values():
                 optimizers.check_async(updater, entry.label, entry.dtype)
         for entry in self._entries.values():
@@ -321,7 +365,10 @@ class MercuryKVStore(BaseStore):
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Such as {"type": "bf16"} (docs/bytes.md), or {"type": "2bit", "threshold": 0.5}: from the
         next push on, of float32 arrays."""
-        self._compression, self._is_asked = arguments.compression(compression_params), True
+        compression = arguments.compression(compression_params)
+        if self._asynchronous:
+            optimizers.check_compression(self._updater, compression[0])
+        self._compression, self._is_asked = compression, True
         for entry in self._entries.values():
             self._compress(entry)
 

@@ -92,6 +92,16 @@ def check_async(updater: Any, label: str, dtype: Any) -> None:
         )
 
 
+def check_compression(updater: Any, kind: str) -> None:
+    """Asynchronous: what an optimizer makes of a gradient is pushed, in which a threshold for
+    gradients would leave nothing for many steps and then a jump."""
+    if updater is not None and kind in ("1bit", "2bit"):
+        raise InvalidArgumentError(
+            f"{kind} compression is for gradients, but with an optimizer 'dist_async' pushes the "
+            "change of the weights: compress to bf16 or int8, or use 'dist_sync'"
+        )
+
+
 def needs_sparse_weight(updater: Any) -> bool:
     """Of gradients by rows. The others change the same rows of a dense weight; this one's operator
     for dense weights would set all other rows to 0."""

@@ -21,6 +21,7 @@ class RowRounds:
         self._shape = like.shape
         self._dtype = like.dtype
         self._ticket: int | None = None  # of a round that is under way
+        self.sums = 0  # that were asked for
 
     def set_use(self, use: str) -> None:
         self._tensor.set_use(use)
@@ -35,6 +36,11 @@ class RowRounds:
             np.add.at(unique, where, values)
             values = unique
         self._ticket = self._tensor.push_rows(rows.tobytes(), values.tobytes(), row_size)
+        self.sums += 1
+
+    def workers(self) -> int:
+        """Of how many workers the last sum is, which is waited for."""
+        return self._tensor.workers(self.sums)
 
     def take(self) -> RowSparseNDArray | None:
         """The sum of the round that is under way, if one is."""

@@ -131,6 +131,9 @@ def sum_instruction_set() -> str: ...
 def compressions() -> list[str]:
     """How gradients may be compressed."""
 
+def element_bytes(dtype: str) -> int:
+    """Of a type that can be summed; of any other, 0."""
+
 def wires() -> list[str]:
     """What MERCURY_WIRE may be."""
 

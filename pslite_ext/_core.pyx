@@ -228,6 +228,10 @@ def compressions():
     return mercury_compressions().decode().split(", ")
 
 
+def element_bytes(str dtype):
+    return mercury_element_bytes(dtype.encode())
+
+
 def wires():
     return mercury_wires().decode().split(", ")
 
@@ -396,8 +400,7 @@ cdef class Tensor:
         return self._on_memory(MERCURY_SUM, memory, priority)
 
     def sum_chunks(self, memory, Chunks chunks, size_t size, uint64_t number, int priority=0):
-        cdef size_t address
-        cdef size_t all_
+        cdef size_t address, all_
         keeps, address, all_ = memory
         _forget_released()
         work = Work.__new__(Work)

@@ -26,7 +26,7 @@ from mxnet_plugins.fabric import job
 from mxnet_plugins.fabric.optimizers import WorkerPart
 from mxnet_plugins.fabric.parameters import Parameters, StepKeys
 from mxnet_plugins.fabric.steps import Asynchronous, Pushed, Steps, Synchronous
-from mxnet_plugins.keys import Key, announced, check_rows, pairs, single
+from mxnet_plugins.keys import Key, announced, check_rows, check_shapes, pairs, single
 from pslite_ext import fabric
 from pslite_ext.errors import PsliteError
 from pslite_ext.fabric import alike
@@ -89,12 +89,14 @@ class FabricKVStore(BaseStore):
     def _label(self, key: Key) -> str:
         return keys.label(key, self._names.get(key, str(key)))
 
-    def _known(self, key: Key) -> None:
+    def _check(self, key: Key, arrays: list[NDArray]) -> None:
         if key not in self._parameters:
             raise InvalidArgumentError(f"key {key!r} is not in the store: init it first")
+        check_shapes(key, self._parameters.shape(key), arrays)
 
     def init(self, key: Any, value: Any) -> None:
-        for k, array in single(key, value):
+        values = single(key, value)
+        for k, array in values:  # all of them or none
             if k in self._parameters:
                 raise InvalidArgumentError(f"key {k!r} is in the store already: init it once")
             label = self._label(k)
@@ -108,6 +110,7 @@ class FabricKVStore(BaseStore):
                 raise InvalidArgumentError(
                     f"{label} is {kind}: under MLfabric models are dense and float32"
                 )
+        for k, array in values:
             self._parameters.add(k, array.shape)
             self._first.append(array.asnumpy().ravel())
             if array.grad is not None:
@@ -116,6 +119,8 @@ class FabricKVStore(BaseStore):
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         del priority
+        for (k, array), (_, outs) in zip(single(key, value), pairs(key, out)):
+            check_shapes(k, array.shape, outs)
         self.init(key, value)
         self.pull(key, out)
 
@@ -131,9 +136,7 @@ class FabricKVStore(BaseStore):
             raise InvalidArgumentError("pull needs out=")
         wanted = pairs(key, out)
         for k, outs in wanted:
-            self._known(k)
-            for array in outs:
-                self._check_shape(k, array)
+            self._check(k, outs)
         if self._worker is None or self._gradients:
             self._waiting += wanted  # they get what is now, and what the step makes of it
         self._fill(wanted)
@@ -145,9 +148,7 @@ class FabricKVStore(BaseStore):
 
     def _take(self, values: Arrays, wanted: dict[Key, list[NDArray]]) -> None:
         for k, arrays in (*values, *wanted.items()):
-            self._known(k)
-            for array in arrays:
-                self._check_shape(k, array)
+            self._check(k, arrays)
         for k, arrays in values:
             for array in arrays:
                 check_rows(k, array)
@@ -199,13 +200,6 @@ class FabricKVStore(BaseStore):
     ) -> None:
         del key, out, priority, row_ids
         raise InvalidArgumentError("under MLfabric there are no row_sparse parameters")
-
-    def _check_shape(self, key: Key, array: NDArray) -> None:
-        shape = self._parameters.shape(key)
-        if array.shape != shape:
-            raise InvalidArgumentError(
-                f"key {key!r} has shape {shape}, but the array has {array.shape}"
-            )
 
     def _fill(self, wanted: Arrays) -> None:
         whole = self._model if self._worker is not None else np.concatenate(self._first)

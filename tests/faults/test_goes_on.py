@@ -164,7 +164,8 @@ def test_nobody_to_go_on_with(tmp_path: Path) -> None:
 
 
 def test_an_exception(tmp_path: Path) -> None:
-    with training(tmp_path, FAIL_RANK="1") as job:
+    """The others read how many they are of sums by rows."""
+    with training(tmp_path, FAIL_RANK="1", ROWS="1") as job:
         others_end(job, tmp_path, [job.workers[1]], 2)
         job.wait()
         assert job.workers[1].code == 1, job.report()

@@ -1,4 +1,4 @@
-"""Workers that come to a job and are not let in: they end with it, and cost nobody else anything."""
+"""Workers that come to a job and are not let in end with it, and cost nobody else anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def test_who_is_not_let_in_waits_and_ends_with_its_scheduler(tmp_path: Path) -> 
         job.wait_output("joined")
         waits = job.start_again("worker", -2)
         job.wait_until("it has waited for long", lambda: waited_s(waits.output) > 2)
-        assert "lost" not in job.report() and "gives up" not in job.report(), job.report()
+        assert "lost" not in job.report(), job.report()
+        assert "gives up" not in job.report(), job.report()
         job.scheduler.kill()
         job.wait_until("it ends", lambda: waits.code is not None)
         assert waits.code == 1, job.report()

@@ -44,15 +44,21 @@ store = mx.kv.create("dist_sync")
 rank = store.rank
 stop = Path(os.environ.get("STOP_FILE", "/nowhere"))
 steps = int(os.environ.get("STEPS", "0"))
+by_rows = mx.kv.create("dist_sync") if os.environ.get("ROWS") else None  # and by nothing else
+rows = mx.nd.ones((4, 2)).tostype("row_sparse")
 ways = dict(word.split("=") for word in os.environ.get("WAYS", "").split())  # to fail, by rank
 weights = [mx.nd.zeros((ELEMENTS,)) for _ in KEYS]
 for key, weight in zip(KEYS, weights):
     store.init(key, weight)
 store.init("stop", mx.nd.zeros((1,)))
+if by_rows is not None:
+    by_rows.init("rows", rows)
 step, longest = 0, 0.0
 while True:
     before = time.monotonic()
-    workers = store.num_workers
+    workers = (by_rows or store).num_workers
+    if by_rows is not None:
+        by_rows.push("rows", rows)
     word = mx.nd.array([float(stop.exists())])
     store.pushpull("stop", word, out=word)
     for number, (key, weight) in enumerate(zip(KEYS, weights)):

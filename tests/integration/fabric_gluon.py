@@ -12,6 +12,7 @@ from typing import Any
 
 import mxnet as mx
 import numpy as np
+import pytest
 from mxnet import autograd, gluon
 
 import mxnet_plugins
@@ -102,9 +103,15 @@ def by_hand() -> list[Any]:
 
 
 def by_mistake() -> list[Any]:
-    """Half a step is pushed when the script fails; a second store is one too many."""
+    """What is refused is not in the store. Half a step is pushed when the script fails; a second
+    store is one too many."""
     store, other = mx.kv.create("dist_async"), mx.kv.create("dist_async")
     for one in (store, other):
+        whole = mx.nd.ones((2,), dtype="int32")
+        with pytest.raises(mx.MXNetError, match="tensor '1' .* is int32"):
+            one.init([0, 1], [mx.nd.ones((2,)), whole])
+        with pytest.raises(mx.MXNetError, match="key 1 has shape"):
+            one.broadcast([0, 1], [mx.nd.ones((2,))] * 2, [mx.nd.ones((2,)), mx.nd.ones((3,))])
         one.init([0, 1], [mx.nd.ones((2,)), mx.nd.ones((2,))])
         one.set_optimizer(mx.optimizer.create("sgd"))
     store.push([0, 1], [mx.nd.ones((2,)), mx.nd.ones((2,))])

@@ -344,7 +344,8 @@ void WorkerStreams::SlotOver(Stream* stream, ServerStream* part, uint64_t mine, 
   }
   if (--stream->waiting != 0) return;
   if (profile_ != nullptr) profile_->Done(stream->shared->traits.key, now_us);
-  const bool sum = stream->op->kind == Operation::Kind::kSum;
+  const Operation::Kind kind = stream->op->kind;
+  const bool sum = kind == Operation::Kind::kSum || kind == Operation::Kind::kRows;
   if (sum && stream->workers > 0) stream->shared->Summed(stream->workers);
   over_.push_back({stream->op, Status::Ok()});
   End(stream);

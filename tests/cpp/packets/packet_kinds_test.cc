@@ -228,6 +228,11 @@ TEST(rows_are_summed_by_their_numbers) {
         }
         CHECK_TRUE(got == expected);
       }
+      for (const int worker : {0, 1}) {
+        int workers = 0;
+        CHECK_TRUE(job.TensorOf(worker, 7)->WorkersIn(round + 1, 0, &workers));
+        CHECK_EQ(workers, 2);
+      }
     }
   }
 }
