@@ -19,7 +19,8 @@ def digits() -> Digits:
 def test_the_later_the_less_and_less_so_as_time_goes_on() -> None:
     worth = WORTHS["AdaDelay"]
     assert worth(7, 0) == 1
-    assert worth(20, 10) > worth(20, 30) and worth(600, 30) > worth(20, 30)
+    assert worth(20, 10) > worth(20, 30)
+    assert worth(600, 30) > worth(20, 30)
     assert worth(100, 300) == 0.5
 
 
@@ -28,7 +29,8 @@ def test_a_worker_that_is_alone_is_never_late(digits: Digits) -> None:
         updates_to(TARGET, Job(0.002, 0.0, worth, 1, workers=1), digits)
         for worth in WORTHS.values()
     }
-    assert len(needed) == 1 and needed < {*range(UPDATES_MOST)}
+    assert len(needed) == 1
+    assert needed < {*range(UPDATES_MOST)}
 
 
 def test_what_is_worth_nothing_teaches_nothing(digits: Digits) -> None:
