@@ -184,7 +184,7 @@ class WorkerStreams : public Endpoint {
 
   const WorkerStreamsOptions options_;
   const Report report_;
-  std::string reported_;  // whom something waits for, the last time
+  std::string reported_;      // whom something waits for, the last time
   PacketPool coded_{0};       // what is sent coded, or comes so
   mutable std::mutex mutex_;  // guards what follows
   bool torn_ = false;

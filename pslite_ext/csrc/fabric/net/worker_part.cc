@@ -67,10 +67,9 @@ void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
 
 void WorkerPart::Get(Wish wish) {
   wish.number = ++wishes_;  // what comes for an older one, perhaps from another server, is not it
-  const bool there = sum_ && wish_->reduce == wish.reduce;
   wish_ = wish;
-  if (there) return;
-  sum_.reset();
+  if (answer_ && answer_->reduce == wish.reduce) return;  // others do not have it yet
+  answer_.reset();
   outbox_->Post(servers_[0], GetLetter{wish});
 }
 
@@ -116,7 +115,8 @@ Status WorkerPart::Obey(const Order& order, double now_s) {
     outbox_->Post(kSchedulerPeer, Hearing{hop.update, now_s});
   }
   if (order.kind == Order::kReport) events_.settled(order.update, order.fate);
-  if (order.kind == Order::kForget && sum_ && order.update.number == wish_->reduce) Grant(*sum_);
+  const bool forgets = order.kind == Order::kForget;
+  if (forgets && answer_ && answer_->reduce == order.update.number) Grant();
   Carry(daemon_.Obey(order, now_s));
   if (sends || passes_on) passing_.Drop(hop.goal, hop.places.back());
   return Status::Ok();
@@ -126,7 +126,7 @@ Status WorkerPart::Follow(int server) {
   if (server != kReplicaNode) return Status::Corrupt("a server that cannot be one");
   servers_ = {PeerOf(server)};
   assembly_.Clear();
-  sum_.reset();
+  answer_.reset();
   if (wish_) Get(*wish_);
   return Status::Ok();
 }
@@ -144,24 +144,21 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
   }
   if (!wish_ || wish_->number != its.wish) return Status::Ok();
   const bool of_replica = servers_[0] == kReplicaPeer;
-  Sum what{its.version, cargo.sum};
+  answer_ = Answer{wish_->reduce, its.version, cargo.sum};
   if (wish_->reduce == 0) {
     of_replica_ = of_replica;
   } else {
     outbox_->Post(kSchedulerPeer, GotLetter{of_replica, *wish_});
-    if (replica_ && !of_replica) {
-      sum_ = std::move(what);
-      return Status::Ok();
-    }
+    if (replica_ && !of_replica) return Status::Ok();
   }
-  Grant(std::move(what));
+  Grant();
   return Status::Ok();
 }
 
-void WorkerPart::Grant(Sum what) {
+void WorkerPart::Grant() {
+  const auto answer = std::exchange(answer_, std::nullopt);
   wish_.reset();
-  sum_.reset();
-  events_.got(what.version, what.of);
+  if (answer) events_.got(answer->version, answer->what);
 }
 
 // Of several legs, one may have all that is there while others do not.

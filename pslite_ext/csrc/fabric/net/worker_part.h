@@ -78,9 +78,10 @@ class WorkerPart : public Part {
     std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
-  struct Sum {
+  struct Answer {
+    int64_t reduce = 0;  // as the wish says
     int64_t version = 0;
-    std::shared_ptr<const Vector> of;
+    std::shared_ptr<const Vector> what;
   };
   struct Leg {
     int peer = 0;
@@ -101,7 +102,7 @@ class WorkerPart : public Part {
   Status Follow(int server);
   Status Take(int peer, const ModelLetter& its, const Cargo& cargo);
   Status Take(const UpdatesLetter& its, const Cargo& cargo, double now_s);
-  void Grant(Sum what);
+  void Grant();
   void Deliver(int64_t place, Goal goal, const Cargo& cargo, double now_s);
   void Carry(const Steps& steps);
   void Add(int64_t hop, const Cargo& member);
@@ -126,10 +127,10 @@ class WorkerPart : public Part {
   PassingOn passing_;
   ModelSender sender_;
   Assembly assembly_;
-  std::vector<int> servers_;  // as peers; the first is asked for models
-  bool of_replica_ = false;   // the model that it got last, after that took over
-  std::optional<Wish> wish_;  // that is not granted yet
-  std::optional<Sum> sum_;  // it would be, if all had it
+  std::vector<int> servers_;      // as peers; the first is asked for models
+  bool of_replica_ = false;       // the model that it got last, after that took over
+  std::optional<Wish> wish_;      // that is not granted yet
+  std::optional<Answer> answer_;  // that grants it, once it may be used
   int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
