@@ -144,7 +144,7 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
   }
   if (!wish_ || wish_->number != its.wish) return Status::Ok();
   const bool of_replica = servers_[0] == kReplicaPeer;
-  answer_ = Answer{wish_->reduce, its.version, cargo.sum};
+  answer_ = HeldAnswer{wish_->reduce, its.version, cargo.sum};
   if (wish_->reduce == 0) {
     of_replica_ = of_replica;
   } else {

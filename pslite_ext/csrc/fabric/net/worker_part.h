@@ -78,7 +78,7 @@ class WorkerPart : public Part {
     std::shared_ptr<Vector> sum, step;  // each may be its first member's, or both
     int64_t updates = 0;
   };
-  struct Answer {
+  struct HeldAnswer {
     int64_t reduce = 0;  // as the wish says
     int64_t version = 0;
     std::shared_ptr<const Vector> what;
@@ -127,10 +127,10 @@ class WorkerPart : public Part {
   PassingOn passing_;
   ModelSender sender_;
   Assembly assembly_;
-  std::vector<int> servers_;      // as peers; the first is asked for models
-  bool of_replica_ = false;       // the model that it got last, after that took over
-  std::optional<Wish> wish_;      // that is not granted yet
-  std::optional<Answer> answer_;  // that grants it, once it may be used
+  std::vector<int> servers_;          // as peers; the first is asked for models
+  bool of_replica_ = false;           // the model that it got last, after that took over
+  std::optional<Wish> wish_;          // that is not granted yet
+  std::optional<HeldAnswer> answer_;  // that grants it, once it may be used
   int64_t wishes_ = 0;
   int64_t memories_ = 0;
   std::map<UpdateId, std::shared_ptr<const Vector>> updates_;
