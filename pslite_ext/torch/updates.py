@@ -85,23 +85,23 @@ class Updates:
             self.check()
             needed = dict.fromkeys(parcel for parcel in parcels if parcel in self._left)
             if needed:
-                with outside_of_modes(), self._where_the_step_was():
-                    self._wait(needed)
-                    self._apply([*needed, *self._arrived_first(needed)])
+                self._make(needed)
 
     def finish(self) -> None:
         with self._lock:
             self.check()
             while self._left:
-                first = next(iter(self._left))
-                with outside_of_modes(), self._where_the_step_was():
-                    self._wait([first])
-                    self._apply([first, *self._arrived_first({first: None})])
+                self._make({next(iter(self._left)): None})
 
     def check(self) -> None:
         """Raises the failure of an earlier update."""
         if self._failure is not None:
             raise self._failure
+
+    def _make(self, needed: dict[Parcel, None]) -> None:
+        with outside_of_modes(), self._where_the_step_was():
+            self._wait(needed)
+            self._apply([*needed, *self._arrived_first(needed)])
 
     def _arrived_first(self, but: dict[Parcel, None]) -> list[Parcel]:
         """Of those that are left, up to the first that has not arrived: one step for all of them

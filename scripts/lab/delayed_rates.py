@@ -22,6 +22,7 @@ from scripts.lab.workloads.digits_training import (
     gradient,
     load,
 )
+from scripts.lab.workloads.stragglers import KINDS
 
 # What an update is multiplied by: with it, the model is of this version; so many came in between.
 Worth = Callable[[int, int], float]
@@ -36,7 +37,7 @@ RATES = {
 SEEDS = 5
 UPDATES_MOST = 900
 _LOOKED_AT_EVERY = 10
-_SLOW, _SLOWER = 0.1, 2.0  # a tenth of the iterations takes twice as long: C1
+_SLOW, _SLOWER = KINDS["C1"]  # so many of the iterations take so many times as long
 
 
 @dataclass(frozen=True)

@@ -115,21 +115,23 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _pause(text: str) -> float:
+def _number(text: str) -> float:
+    """nan: it is none."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        value = -1.0
+        return math.nan
+
+
+def _pause(text: str) -> float:
+    value = _number(text)
     if not 0.1 <= value <= 3600:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0.1 to 3600")
     return value
 
 
 def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = _number(text)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of per cent, such as 5")
     return value

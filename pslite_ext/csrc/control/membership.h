@@ -73,6 +73,8 @@ struct MembershipTimes {
 // How far a newcomer is.
 enum class Admission : uint8_t { kComes, kReady, kTakes, kHas, kIn };
 constexpr int kAdmissions = 5;
+// Why one ends that is on its way then.
+constexpr char kLostWithScheduler[] = "the scheduler was lost while it was let in; start it again";
 
 struct Action {
   enum Kind {

@@ -42,8 +42,7 @@ void SchedulerMembership::GoOnFrom(const JobRecord& record, int64_t now_ms) {
 Actions SchedulerMembership::LoseNewcomers() {
   Actions actions;
   for (const auto& [node, newcomer] : std::map<int, Admitted>(newcomers_)) {
-    const Status why =
-        Status::PeerLost("the scheduler was lost while it was let in; start it again");
+    const Status why = Status::PeerLost(kLostWithScheduler);
     for (Action& action : Lose({node}, why.By({Blame::kNamed, node}))) {
       actions.push_back(std::move(action));
     }

@@ -36,6 +36,10 @@ class NodeMembership {
   }
   // That the job goes on without the scheduler and without that node, a newcomer that is not in.
   bool DoesWithout(int node) const;
+  // That no verdict on that node is to be expected now.
+  bool WaitsForWordOf(int node, int64_t now_ms) const {
+    return MayBeAloneSoon(now_ms) || DoesWithout(node);
+  }
   // Whether that is news of who comes in that place: nothing is taken back.
   bool IsNews(const Member& newcomer, Admission admission);
   Actions Heard(int64_t now_ms);

@@ -267,10 +267,8 @@ void ZmqVan::Loop() {
     if (over_) continue;
     const auto unheard =
         std::find_if(reported_.begin(), reported_.end(), [this, now](const auto& of) {
-          const NodeMembership* own = node_membership_.get();
-          const bool waits =
-              own != nullptr && (own->MayBeAloneSoon(now) || own->DoesWithout(of.first));
-          return now >= of.second.verdict_by_ms && !waits;
+          return now >= of.second.verdict_by_ms &&
+                 !(node_membership_ && node_membership_->WaitsForWordOf(of.first, now));
         });
     if (unheard != reported_.end()) {
       FailJob(unheard->second.status, false);

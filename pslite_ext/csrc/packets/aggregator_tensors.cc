@@ -122,10 +122,10 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
     made->unit_ready.assign(count / made->unit_slots + 1, 0);
     made->unit_sent.assign(static_cast<size_t>(options_.num_workers), 0);
     for (uint64_t i = 0; made->rows() && i < count; ++i) {
-      const uint64_t row = declared.row_elements, begin = made->share.Begin(i) / row;
+      const uint64_t row = declared.row_elements;
+      const auto [first, end] = made->share.Rows(i, row);
       made->slots[i].rows =
-          std::make_unique<RowSum>(declared.dtype, row * element_bytes, static_cast<int64_t>(begin),
-                                   static_cast<int64_t>(begin + made->share.Elements(i) / row) - 1);
+          std::make_unique<RowSum>(declared.dtype, row * element_bytes, first, end - 1);
     }
     if (!made->rows()) made->kept = kept;
     kept_ += made->kept;

@@ -12,8 +12,7 @@ Status MakeSets(const Placement& placement, Operation* op) {
   const uint64_t row_elements = rows.row_bytes / ElementBytes(op->tensor->traits.dtype);
   size_t begin = 0;
   for (uint64_t slot = 0; slot < placement.slots; ++slot) {
-    const auto end_row =
-        static_cast<int64_t>((placement.Begin(slot) + placement.Elements(slot)) / row_elements);
+    const int64_t end_row = placement.Rows(slot, row_elements).end;
     const auto end = static_cast<size_t>(
         std::lower_bound(rows.numbers + begin, rows.numbers + rows.count, end_row) - rows.numbers);
     Buffer set = Buffer::Allocate(SetBytes(end - begin, rows.row_bytes));

@@ -40,6 +40,15 @@ struct Placement {
 
   uint64_t Begin(uint64_t slot) const { return slot * slot_elements; }
   uint64_t Elements(uint64_t slot) const;
+  // The rows of a slot, where it has whole ones: from `first` to before `end`.
+  struct RowRange {
+    int64_t first = 0;
+    int64_t end = 0;
+  };
+  RowRange Rows(uint64_t slot, uint64_t row_elements) const {
+    return {static_cast<int64_t>(Begin(slot) / row_elements),
+            static_cast<int64_t>((Begin(slot) + Elements(slot)) / row_elements)};
+  }
   int Server(uint64_t slot) const { return servers.Server(start + slot); }
 
  private:
@@ -61,6 +70,9 @@ struct Share {
   }
   uint64_t Begin(uint64_t mine) const { return of.Begin(Slot(mine)); }
   uint64_t Elements(uint64_t mine) const { return of.Elements(Slot(mine)); }
+  Placement::RowRange Rows(uint64_t mine, uint64_t row_elements) const {
+    return of.Rows(Slot(mine), row_elements);
+  }
   // Which of ours is that slot, or holds that element; false if none does.
   bool FindSlot(uint64_t slot, uint64_t* mine) const;
   bool Find(uint64_t element, uint64_t* mine) const {

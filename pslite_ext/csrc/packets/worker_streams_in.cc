@@ -295,10 +295,8 @@ Status WorkerStreams::EndRows(int server, LinkState* link, const Header& header,
   trace_.Received(server, tensor->shared->traits.index, part.share, header.length, whole, now_us);
   if (!whole) return Status::Ok();
   // Whoever takes the sum puts each row where its number says.
-  const uint64_t begin = part.share.Begin(link->mine) / row;
-  const uint64_t end = begin + part.share.Elements(link->mine) / row;
-  const SparseSum sum(tensor->shared->traits.dtype, row_bytes, static_cast<int64_t>(begin),
-                      static_cast<int64_t>(end) - 1);
+  const auto [first, end] = part.share.Rows(link->mine, row);
+  const SparseSum sum(tensor->shared->traits.dtype, row_bytes, first, end - 1);
   size_t count = 0;
   const Status fits = sum.Check(set.data, set.bytes, &count);
   if (!fits.ok()) {

@@ -400,7 +400,7 @@ void Node::OnAlone(const Status& why) {
   alone_ = why;
   changed_.notify_all();
   if (why.ok() || !OnItsWay()) return;
-  van_->Leave(Status::PeerLost("the scheduler was lost while it was let in; start it again"));
+  van_->Leave(Status::PeerLost(kLostWithScheduler));
 }
 
 void Node::FailMessages(const Status& status) {

@@ -184,7 +184,7 @@ class WholeJob : private NodeHearings {
   void Tick(const Node& node) {
     for (const auto& [of, reported] : node->reported) {
       if (NowMs() < reported.verdict_by_ms) continue;
-      if (node->membership.MayBeAloneSoon(NowMs())) continue;
+      if (node->membership.WaitsForWordOf(of, NowMs())) continue;
       return Fail(node, Status::PeerLost("lost " + NodeName(of) + ", says nobody"), false);
     }
     if (const Server server = AsServer(node)) Check(server);
