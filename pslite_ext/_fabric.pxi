@@ -4,7 +4,7 @@ cdef extern from "process/fabric_api.h" nogil:
     ctypedef struct mercury_fabric:
         pass
     ctypedef struct mercury_fabric_options:
-        int node, workers, servers, replica
+        int node, workers, servers, replicas
         const char* scheduler_host
         int scheduler_port
         const char* host
@@ -111,7 +111,7 @@ cdef class Fabric:
         texts = {name: options[name].encode() for name in names}
         its.node, its.workers = options["node"], options["workers"]
         its.servers = options["servers"]
-        its.replica, its.checksum = options["replica"], options["checksum"]
+        its.replicas, its.checksum = options["replicas"], options["checksum"]
         its.scheduler_host, its.scheduler_port = <bytes>texts["scheduler_host"], options["scheduler_port"]
         its.host, its.port = <bytes>texts["host"], options["port"]
         its.link_bit_per_s = options["link_bit_per_s"]

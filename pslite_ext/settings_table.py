@@ -12,6 +12,7 @@ from pslite_ext.setting import Setting
 
 ROLES = ("worker", "server", "scheduler", "replica")
 MIB = 1 << 20
+REPLICAS_MOST = 8
 
 
 # By theme; what most people need comes first.
@@ -326,10 +327,10 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
         Setting(
             "DMLC_NUM_REPLICA",
             0,
-            "1: there is a replica of the whole model, which takes over if a server dies. Set it "
-            "on all nodes.",
+            "1: there is a replica of the whole model, which takes over if a server dies. Further "
+            "ones follow in its place once it is lost or has taken over. Set it on all nodes.",
             0,
-            1,
+            REPLICAS_MOST,
             core=False,
         ),
         Setting(

@@ -61,7 +61,7 @@ class History:
     control_s: list[float] = field(default_factory=list)  # from push to there, but for the wait
     applied_after_s: list[float] = field(default_factory=list)  # from request to commit
     links: dict[tuple[str, str], LinkTotals] = field(default_factory=dict)
-    took_over: int | None = None  # the version at which the replica became the server
+    took_over: list[int] = field(default_factory=list)  # versions at which a replica did
     missed: int = 0  # lines that found no room
     behind_most: int = 0  # updates that the replica lacked after a commit
     runs: list[Carriage] = field(default_factory=list)
@@ -77,6 +77,15 @@ class History:
     def passed_on(self) -> int:
         """Models that workers gave to others."""
         return sum(n for node, n in self.trees.items() if node != "server")
+
+    @property
+    def takeovers(self) -> str:
+        """In words; "": there were none."""
+        if len(self.took_over) < 2:
+            return "".join(f"the replica became the server at version {v}" for v in self.took_over)
+        *others, last = self.took_over
+        listed = ", ".join(map(str, others))
+        return f"a replica became the server at versions {listed} and {last}"
 
     @property
     def waits(self) -> dict[str, list[float]]:
@@ -145,7 +154,7 @@ class _HistoryReader:
         job = history.job
         self._began_s = float(job["t"])
         numbers = [job["workers"], job["delay_bound"], job.get("servers", 1)]
-        numbers += [job.get(name, 0) for name in ("momentum", "divergence_bound")]
+        numbers += [job.get(name, 0) for name in ("momentum", "divergence_bound", "replica")]
         if not all(map(math.isfinite, numbers)):
             raise ValueError
         self._asked: dict[Update, tuple[float, int]] = {}  # when, and of which version
@@ -159,6 +168,9 @@ class _HistoryReader:
         self._reduced: set[int] = set()  # places of all-reduces, which make none
         self._lacking: set[int] = set()  # places that the server has applied, not the replica
         self._ahead: set[int] = set()  # places of which the replica was the first to tell
+        self._followed = bool(job.get("replica"))  # whether any replica has the server's model
+        self._follower = 0  # rank of the replica that follows, or is the next to
+        self._gone_nodes: set[str] = set()
 
     def hear(self, event: dict[str, Any]) -> None:
         if "t" in event:
@@ -227,11 +239,11 @@ class _HistoryReader:
             delay = version - (0 if together else len(places) - number) - computed_from
             self._history.delays[delay] += 1
             self._history.applied.append((self._since(event["t"]), delay))
-        if self._history.job.get("replica") and self._history.took_over is None:
-            self._lacking |= places - self._ahead
-            self._ahead -= places
+        self._lacking |= places - self._ahead
+        self._ahead -= places
+        if self._followed:
             self._history.behind_most = max(self._history.behind_most, len(self._lacking))
-            self._lack(event)
+        self._lack(event)
 
     def _replica_applied(self, event: dict[str, Any]) -> None:
         places = set(map(int, event["places"]))
@@ -241,9 +253,12 @@ class _HistoryReader:
 
     def _replica_caught_up(self, event: dict[str, Any]) -> None:
         self._lacking = {place for place in self._lacking if place > int(event["place"])}
+        self._followed = True
         self._lack(event)
 
     def _lack(self, event: dict[str, Any]) -> None:
+        if not self._followed:
+            return
         lacking = [self._at[place] for place in self._lacking if place in self._at]
         norm = sum(self._norms.get(update, 0) for update in lacking)
         lack = Lack(self._since(event["t"]), len(self._lacking), norm)
@@ -268,7 +283,21 @@ class _HistoryReader:
         self._history.runs.append(Carriage(*ends, start_s, end_s, float(event["bits"])))
 
     def _took_over(self, event: dict[str, Any]) -> None:
-        self._history.took_over = int(event["version"])
+        self._history.took_over.append(int(event["version"]))
+        self._lacking.clear()
+        self._follows_no_more(_replica_name(self._follower))
+
+    def _gone(self, event: dict[str, Any]) -> None:
+        self._follows_no_more(node_name(event["node"]))
+
+    def _follows_no_more(self, name: str) -> None:
+        """Nobody does, if it was that one, until the next one in reserve has caught up."""
+        self._gone_nodes.add(name)
+        if name == _replica_name(self._follower):
+            self._followed = False
+            self._ahead.clear()
+        while _replica_name(self._follower) in self._gone_nodes:
+            self._follower += 1
 
     def _missed(self, event: dict[str, Any]) -> None:
         self._history.missed += int(event["lines"])
@@ -280,6 +309,10 @@ def _update(event: dict[str, Any]) -> Update:
 
 def node_name(node: object) -> str:
     return f"worker {node}" if isinstance(node, int) else str(node)
+
+
+def _replica_name(rank: int) -> str:
+    return f"replica {rank}" if rank else "replica"
 
 
 def quantile(times: list[float], share: float) -> float:
@@ -301,8 +334,8 @@ def in_words(history: History) -> str:
         lines.append(f"{models} models went down trees; workers passed {history.passed_on} on")
     if job.get("replica"):
         lines.append(f"after a commit, the replica lacked {history.behind_most} updates at most")
-    if history.took_over is not None:
-        lines.append(f"the replica became the server at version {history.took_over}")
+    if history.took_over:
+        lines.append(history.takeovers)
     if history.missed:
         lines.append(f"{history.missed} events found no room and are not counted")
     for what, times in history.waits.items():

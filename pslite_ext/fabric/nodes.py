@@ -70,13 +70,9 @@ class _Node:
         options = {**node_options(settings, rule, planning), "calls": calls}
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
-        self._job = {
-            name: options[name]
-            for name in (
-                *("workers", "servers", "replica"),
-                *("delay_bound", "staleness", "divergence_bound"),
-            )
-        }
+        recorded = ("workers", "servers", "delay_bound", "staleness", "divergence_bound")
+        # Older records call it so, of jobs that had one at most; they are still read.
+        self._job = {name: options[name] for name in recorded} | {"replica": options["replicas"]}
         self.rank = int(str(options["node"]))  # of a worker
         # Of the workers, only the first one may be asked for its values.
         values = None if first is None or self.rank > 0 else np.ascontiguousarray(first).ravel()

@@ -13,9 +13,11 @@ from pslite_ext.config import Settings, interfaces
 from pslite_ext.setting import SettingError
 from pslite_ext.wire_words import PLAIN
 
-# As the core counts nodes; workers are their ranks, the second of several servers is -4.
+# As the core counts nodes; workers are their ranks, the second of several servers is -4, the second
+# of several replicas -19.
 SERVER, REPLICA, SCHEDULER = -1, -2, -3
 SERVERS_MOST = 16
+_LEAST_SERVER = SCHEDULER - (SERVERS_MOST - 1)
 _UPDATE = "MERCURY_FABRIC_UPDATE"
 _MIN_WORKERS = "MERCURY_MIN_WORKERS"
 _DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
@@ -194,20 +196,31 @@ def node_of(settings: Settings) -> int:
             "updates go packet by packet; unset the first, or start one server"
         )
     role, rank = str(values["DMLC_ROLE"]), int(values["DMLC_TASK_ID"])
-    if role == "replica" and replicas != 1:
-        raise SettingError("DMLC_ROLE is 'replica', but DMLC_NUM_REPLICA is 0: set it to 1")
-    if role == "server" and servers > 1:
-        if not 0 <= rank < servers:
-            raise SettingError(
-                f"DMLC_TASK_ID is '{rank}'; of several servers it is the server's number: 0 to "
-                f"{servers - 1}"
-            )
-        return SERVER if rank == 0 else SCHEDULER - rank
-    if role != "worker":
-        return {"server": SERVER, "replica": REPLICA, "scheduler": SCHEDULER}[role]
+    if role == "scheduler":
+        return SCHEDULER
+    if role == "server":
+        index = _index_of_several(role, rank, servers)
+        return SERVER if index == 0 else SCHEDULER - index
+    if role == "replica":
+        if replicas == 0:
+            raise SettingError("DMLC_ROLE is 'replica', but DMLC_NUM_REPLICA is 0: set it to 1")
+        index = _index_of_several(role, rank, replicas)
+        return REPLICA if index == 0 else _LEAST_SERVER - index
     if not 0 <= rank < workers:
         raise SettingError(
             f"DMLC_TASK_ID is '{rank}'; under MLfabric it is the worker's rank: 0 to {workers - 1}"
+        )
+    return rank
+
+
+def _index_of_several(role: str, rank: int, count: int) -> int:
+    """Of the only one it is 0, whatever its rank."""
+    if count == 1:
+        return 0
+    if not 0 <= rank < count:
+        raise SettingError(
+            f"DMLC_TASK_ID is '{rank}'; of several {role}s it is the {role}'s number: 0 to "
+            f"{count - 1}"
         )
     return rank
 
@@ -243,7 +256,7 @@ def node_options(
         "node": node,
         "workers": workers,
         "servers": int(values["DMLC_NUM_SERVER"]),
-        "replica": int(values["DMLC_NUM_REPLICA"]),
+        "replicas": int(values["DMLC_NUM_REPLICA"]),
         "scheduler_host": settings.root_host,
         "scheduler_port": int(values["DMLC_PS_ROOT_PORT"]),
         "host": settings.host,

@@ -30,6 +30,7 @@ from pslite_ext.config import (
 from pslite_ext.launch import join
 from pslite_ext.launch.tasks import Host, LaunchError, Task, normal_command, plan, read_hosts
 from pslite_ext.launch.watch import JobWatch
+from pslite_ext.settings_table import REPLICAS_MOST
 from pslite_ext.trace_settings import of_restart
 
 GRACE_S = 20.0
@@ -54,7 +55,13 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="or `beside`, the default: one on each host with workers; one for each worker here",
     )
-    add("--replicas", type=int, default=0, metavar="N", help="of the servers (MLfabric): 0 or 1")
+    add(
+        "--replicas",
+        type=int,
+        default=0,
+        metavar="N",
+        help=f"of the servers (MLfabric), 0 to {REPLICAS_MOST}: one for each loss to survive",
+    )
     add(
         "--min-workers",
         type=int,
@@ -200,8 +207,8 @@ def run(arguments: argparse.Namespace) -> int:
     servers = arguments.num_servers
     if arguments.num_workers < 1 or (servers is not None and servers < 1):
         raise LaunchError("there must be at least one worker and one server")
-    if arguments.replicas not in (0, 1) or (arguments.replicas == 1 and not servers):
-        raise LaunchError("--replicas is 0 or 1, and a replica needs a server: -s 1")
+    if not 0 <= arguments.replicas <= REPLICAS_MOST or (arguments.replicas and not servers):
+        raise LaunchError(f"--replicas is 0 to {REPLICAS_MOST}, and a replica needs a server: -s 1")
     _check_elastic(arguments)
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")

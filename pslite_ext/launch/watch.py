@@ -44,6 +44,7 @@ class JobWatch:
         self._replace, self._replaced = replace, 0
         self._least_workers = least_workers
         self._lost: list[Child] = []  # without which it has gone on
+        self._done_without: list[Child] = []  # servers and replicas, of which others were there
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
@@ -135,9 +136,8 @@ class JobWatch:
                     deadline = time.monotonic() + self._grace_s
                 continue
             if left := self._does_without(child):
-                self._say(
-                    f"{self._name(child)} {how_it_ended(child.returncode)}; its {left} is there"
-                )
+                self._done_without.append(child)
+                self._say(f"{self._name(child)} {how_it_ended(child.returncode)}; {left} is there")
                 continue
             if first is None and self._goes_on_without(child):
                 running += self._start_again(child)
@@ -183,15 +183,20 @@ class JobWatch:
                 scheduler.tell(ending(task.role, task.rank, child.returncode))
 
     def _does_without(self, child: Child) -> str:
-        """Who keeps the job going without it: of servers and their replica, the others.
+        """Who keeps the job going without it: of servers and their replicas, the others.
 
         They may have ended well before the end of this one was heard of. A replica takes the place
         of all servers when one is lost; what is left of them keeps nothing going.
         """
         task, _ = self._tasks[child]
-        other = {"server": "replica", "replica": "server"}.get(task.role, "")
-        others = [c.poll() in (None, 0) for c in self._of_role(other)]
-        return other if self._of_role("replica") and all(others) else ""
+        if task.role == "replica" and all(map(_may_serve, self._of_role("server"))):
+            return "its server"
+        if task.role not in ("server", "replica"):
+            return ""
+        replicas = [other for other in self._of_role("replica") if other is not child]
+        if not any(map(_may_serve, replicas)):
+            return ""
+        return "another replica" if task.role == "replica" else "its replica"
 
     def _goes_on_without(self, child: Child) -> bool:
         """The scheduler decides; it also knows of workers that were started elsewhere. Without one,
@@ -258,7 +263,7 @@ class JobWatch:
 
     def _blamed(self, ended_well: Sequence[Child], hung: Sequence[Child]) -> Child | None:
         """The one of these, or of the lost, of which the scheduler says that the job failed."""
-        suspects = [*ended_well, *hung, *reversed(self._lost)]
+        suspects = [*ended_well, *hung, *reversed(self._lost), *self._done_without]
         return next((child for child in suspects if self._name(child) == self._culprit), None)
 
     def _name(self, child: Child) -> str:
@@ -286,3 +291,8 @@ class JobWatch:
         """Waits for who reads what is shown, unless he does not."""
         self._output.close()
         self._error.close()
+
+
+def _may_serve(child: Child) -> bool:
+    """It is there, or has ended well."""
+    return child.poll() in (None, 0)

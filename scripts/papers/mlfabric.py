@@ -308,7 +308,7 @@ def items(m: Measured) -> list[Item]:
         Item(
             "§10.2, several servers",
             "one order for all",
-            "each has a part of the model, and the first one decides the order; one replica of all",
+            "each has a part of the model, the first decides the order; replicas have all of it",
             doc("fabric"),
         ),
         Item(

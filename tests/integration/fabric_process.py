@@ -16,9 +16,10 @@ from pslite_ext import fabric
 
 ROLE, RANK = os.environ["DMLC_ROLE"], int(os.environ.get("DMLC_TASK_ID") or 0)
 NAME = f"{ROLE}_{RANK}"
-# What all of them are told: a folder, how long to train, and perhaps who dies.
-FOLDER, LENGTH, VICTIM = Path(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:4])
-DIES = VICTIM == NAME
+# What all of them are told: a folder, how long to train, and perhaps who dies, one or more.
+FOLDER, LENGTH = Path(sys.argv[1]), int(sys.argv[2])
+VICTIMS = "".join(sys.argv[3:4]).split(",")
+DIES = NAME in VICTIMS
 # Everybody is a host of its own to the planner, or it would see no network.
 os.environ["DMLC_NODE_HOST"] = f"127.0.0.{10 + RANK + {'server': 100, 'replica': 150}.get(ROLE, 0)}"
 
@@ -29,19 +30,23 @@ def die(by: str = "SIGKILL") -> None:
 
 def die_before_the_end(by: str = "SIGKILL") -> None:
     """A server or replica: workers wait for that, or they may be done before it."""
-    (FOLDER / "dying").write_text(str(os.getpid()))
+    (FOLDER / f"dying_{NAME}").write_text(str(os.getpid()))
     die(by)
 
 
 def await_death() -> None:
     """A worker's step before its last ones."""
     deadline = time.monotonic() + 30
-    while VICTIM.startswith(("server", "replica")) and time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError):
-            stat = Path(f"/proc/{int((FOLDER / 'dying').read_text())}/stat")
-            if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX":
-                return
+    holders = [victim for victim in VICTIMS if victim.startswith(("server", "replica"))]
+    while not all(map(_is_dead, holders)) and time.monotonic() < deadline:
         time.sleep(0.005)
+
+
+def _is_dead(name: str) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        stat = Path(f"/proc/{int((FOLDER / f'dying_{name}').read_text())}/stat")
+        return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX"
+    return False
 
 
 def wait_for_version(holder: fabric.Holder, version: int) -> None:

@@ -1,14 +1,16 @@
 """A process of a job under MLfabric: it pushes random updates, and writes down what became of them.
 
-    fabric_training.py FOLDER STEPS [NODE SIGNAL]
+    fabric_training.py FOLDER STEPS [NODES SIGNAL]
 
-That node, such as server_0, sends itself the signal in the middle.
+Those nodes, such as server_0,replica_0, send themselves the signal in the middle: a replica that
+has become the server once another one follows it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -40,14 +42,18 @@ def work(model: Any) -> None:
         assert number == len(updates)
     got = worker.get()
     worker.leave()
+    fates = [worker.fate(number) for number in range(1, LENGTH + 1)]
     told = worker.stats()
     assert got.shape == SHAPE
     np.save(FOLDER / f"updates_{RANK}.npy", np.stack(updates))
-    write(ROLE, {"stats": told, "versions": versions})
+    write(ROLE, {"stats": told, "versions": versions, "fates": fates})
 
 
 def die_in_the_middle(holder: fabric.Holder) -> None:
     own.wait_for_version(holder, DIES_AT)
+    follower = FOLDER / f"follows_{RANK + 1}"
+    while ROLE == "replica" and "server_0" in own.VICTIMS and not follower.exists():
+        time.sleep(0.005)
     with suppress(InvalidArgumentError):  # one of several servers: it has a part
         model, version = holder.model()
         np.save(FOLDER / f"last_of_{ROLE}.npy", model)
@@ -55,11 +61,20 @@ def die_in_the_middle(holder: fabric.Holder) -> None:
     own.die_before_the_end(sys.argv[4])
 
 
+def say_that_it_follows(holder: fabric.Holder) -> None:
+    """A replica in reserve: it has got the model, and an update after that."""
+    own.wait_for_version(holder, 1)
+    own.wait_for_version(holder, holder.stats()["version"] + 1)
+    (FOLDER / f"follows_{RANK}").touch()
+
+
 def serve(model: Any) -> None:
-    holder = own.hold(model, die_in_the_middle if DIES else None)
+    in_reserve = ROLE == "replica" and RANK > 0
+    beside = die_in_the_middle if DIES else say_that_it_follows if in_reserve else None
+    holder = own.hold(model, beside)
     stats = holder.stats()
     if stats["is_server"] or ROLE == "replica":
-        np.save(FOLDER / f"model_{ROLE}.npy", holder.model()[0])
+        np.save(FOLDER / f"model_{own.NAME}.npy", holder.model()[0])
     write(ROLE, {"stats": stats, "version": stats["version"]})
 
 

@@ -41,7 +41,7 @@ def check(
         assert version - commit["computed_from"] <= DELAY_BOUND
         step = momentum * step + updates[commit["worker"]][commit["number"] - 1]
         model += step
-    np.testing.assert_allclose(np.load(folder / f"model_{holder}.npy"), model, rtol=0, atol=off)
+    np.testing.assert_allclose(np.load(folder / f"model_{holder}_0.npy"), model, rtol=0, atol=off)
     assert sum(stats["delays"].values()) == stats["version"] == len(stats["commits"])
     for rank in range(workers):
         mine = told(folder, f"worker_{rank}")["stats"]
@@ -99,13 +99,34 @@ def test_the_replica_takes_over_when_a_server_is_killed(
     check(tmp_path, "replica", WORKERS)
     assert told(tmp_path, "replica_0")["stats"]["is_server"]
     history = read(tmp_path / "trace")
-    assert history.took_over is not None
+    assert len(history.took_over) == 1
     assert max(history.delays) <= DELAY_BOUND
     workers = [told(tmp_path, f"worker_{rank}")["stats"] for rank in range(WORKERS)]
     assert history.updates == sum(worker.pop("pushed") for worker in workers)
     assert history.fates == sum(map(Counter, workers), Counter())
     # The workers went on: the last version that they had was made after the server's death.
     assert told(tmp_path, "replica_0")["version"] > DIES_AT
+
+
+def test_replicas_in_reserve_become_the_server_one_after_another(tmp_path: Path) -> None:
+    script = [SCRIPT, tmp_path, "20", "server_0,replica_0", "SIGKILL"]
+    job = ["launch", "-n", "2", "-s", "1", "--replicas", "2", "--log-dir", tmp_path / "logs"]
+    traced = ["--trace-dir", tmp_path / "trace", "--", sys.executable]
+    launched = mercury(*job, *traced, *script)
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    assert "server 0 was killed by signal 9; its replica is there" in launched.stderr
+    assert "replica 0 was killed by signal 9; another replica is there" in launched.stderr
+    last = told(tmp_path, "replica_1")["stats"]
+    history = read(tmp_path / "trace")
+    assert last["is_server"]
+    assert len(history.took_over) == 2
+    assert history.took_over[-1] < last["version"]
+    model = np.ones((250, 400), np.float64)
+    for rank in range(2):
+        fates = told(tmp_path, f"worker_{rank}")["fates"]
+        updates = np.load(tmp_path / f"updates_{rank}.npy")
+        model += sum(u for u, fate in zip(updates, fates) if fate == "committed")
+    np.testing.assert_allclose(np.load(tmp_path / "model_replica_1.npy"), model, rtol=0, atol=1e-4)
 
 
 def test_the_job_of_the_docs(tmp_path: Path) -> None:
@@ -137,13 +158,13 @@ def test_what_dies_with_the_server_is_bounded(tmp_path: Path, bound: float) -> N
     updates = np.load(tmp_path / "updates_0.npy").astype(np.float64)
     assert bound == 0 or bound > 3 * np.linalg.norm(updates[0])
     history = read(tmp_path / "trace")
-    assert history.took_over is not None
+    (version,) = history.took_over
     replica = np.ones(saved.shape)
-    for commit in told(tmp_path, "replica_0")["stats"]["commits"][: history.took_over]:
+    for commit in told(tmp_path, "replica_0")["stats"]["commits"][:version]:
         replica += updates[commit["number"] - 1]
-    if history.took_over < told(tmp_path, "last_of_server_0")["version"]:
+    if version < told(tmp_path, "last_of_server_0")["version"]:
         assert np.linalg.norm(saved - replica) <= bound + 1e-3
-    assert history.took_over + bound // 3 >= DIES_AT
+    assert version + bound // 3 >= DIES_AT
 
 
 @pytest.mark.parametrize("node", ["replica_0", "worker_1"])

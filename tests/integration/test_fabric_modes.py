@@ -30,7 +30,7 @@ def model_of(folder: Path, holder: str) -> tuple[Any, Any]:
     """The model, and what all updates together make of its first values."""
     updates = [np.load(folder / f"updates_{rank}.npy") for rank in range(WORKERS)]
     expected = 1 + np.sum(updates, axis=(0, 1), dtype=np.float64)
-    return np.load(folder / f"model_{holder}.npy"), expected
+    return np.load(folder / f"model_{holder}_0.npy"), expected
 
 
 @pytest.mark.parametrize("killed", [False, True])

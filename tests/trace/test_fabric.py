@@ -73,7 +73,7 @@ def test_a_history_adds_up(tmp_path: Path) -> None:
     assert history.delays == {1: 1, 2: 1}
     assert history.planned_after_s == [1, 1]
     assert history.applied_after_s == [3, 3]
-    assert (history.span_s, history.took_over, history.missed) == (5, 1, 3)
+    assert (history.span_s, history.took_over, history.missed) == (5, [1], 3)
     link = history.links["worker 1", "server"]
     assert (link.bits, link.busy_s) == (16e6, 1.5)
 
@@ -144,6 +144,42 @@ def test_how_far_the_replica_was_behind(tmp_path: Path) -> None:
     caught_up = {"t": 12, "event": "replica_caught_up", "place": 3}
     story = [at("commit", 1, 2, 3), caught_up, at("commit", 4)]
     assert read(record(tmp_path, [head, *requests, plan, *story])).behind_most == 3
+
+
+def test_one_replica_after_another(tmp_path: Path) -> None:
+    def at(t: float, event: str, **members: Any) -> dict[str, Any]:
+        return {"t": t, "event": event, **members}
+
+    requests = [{**asked(10, 0, number, 0), "norm": 1.0} for number in range(1, 7)]
+    story = [
+        at(12, "commit", places=[1, 2], version=2),
+        at(13, "took_over", version=1, node="replica"),
+        at(14, "commit", places=[3], version=2),  # nobody follows
+        at(15, "commit", places=[4], version=3),
+        at(16, "replica_caught_up", place=3),
+        at(17, "gone", node="replica 2"),  # in reserve
+        at(18, "commit", places=[5], version=4),
+        at(19, "took_over", version=4),
+        carried("replica 3", "replica 1", 8e6, 20, 21),
+        at(22, "gone", node="replica 3"),
+        at(23, "commit", places=[6], version=5),
+    ]
+    plan = planned(11, *((number, 0, number) for number in range(1, 7)))
+    record(tmp_path, [{**HEAD, "replica": 4}, *requests, plan, *story])
+    history = read(tmp_path)
+    assert history.took_over == [1, 4]
+    assert history.lacks == [Lack(2, 2, 2.0), Lack(6, 1, 1.0), Lack(8, 2, 2.0)]
+    assert history.behind_most == 2
+    assert "\na replica became the server at versions 1 and 4\n" in in_words(history)
+    page = tmp_path / "page.html"
+    write_report(history, page)
+    assert "2 workers, 1 server, 4 replicas" in page.read_text()
+    assert "a replica became the server at versions 1 and 4" in page.read_text()
+    target = tmp_path / "out.json"
+    assert main(["fabric", "history", str(tmp_path), "--chrome", str(target)]) == 0
+    events = json.loads(target.read_text())["traceEvents"]
+    pids = {e["args"]["name"]: e["pid"] for e in events if e["name"] == "process_name"}
+    assert sorted(pids, key=pids.__getitem__) == ["server", "replica", "replica 3"]
 
 
 def test_who_sent_to_whom_when(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pslite_ext.fabric.options import (
     REPLICA,
     SCHEDULER,
     SERVER,
+    SERVERS_MOST,
     Planning,
     Rule,
     divergence_bound,
@@ -27,6 +28,7 @@ from pslite_ext.fabric.options import (
     with_mode,
 )
 from pslite_ext.setting import SettingError
+from pslite_ext.settings_table import REPLICAS_MOST
 
 JOB = {
     "DMLC_ROLE": "worker",
@@ -49,7 +51,7 @@ def test_a_node_is_told_its_part() -> None:
         assert node_of(settings(DMLC_ROLE=role)) == node
     told = {"MERCURY_FABRIC_UPDATE": "momentum:0.9"}
     options = node_options(settings(**told, DMLC_ROLE="scheduler"))
-    assert (options["momentum"], options["weights"], options["replica"]) == (0.9, (), 1)
+    assert (options["momentum"], options["weights"], options["replicas"]) == (0.9, (), 1)
     assert options["port"] == 9000
     assert (node_options(settings(**told))["momentum"], options["nesterov"]) == (-1, 0)
     assert node_options(settings())["port"] == 0
@@ -81,7 +83,7 @@ def test_a_worker_may_ask_for_what_the_server_does() -> None:
     [
         ({"MERCURY_FABRIC_DELAY_BOUND": "-1"}, "DELAY_BOUND is '-1'; allowed: 1 to"),
         ({"MERCURY_FABRIC_DIVERGENCE_BOUND": "-0.5"}, "is '-0.5'; allowed: a number, 0 or more"),
-        ({"DMLC_NUM_REPLICA": "2"}, "DMLC_NUM_REPLICA is '2'; allowed: 0 to 1"),
+        ({"DMLC_NUM_REPLICA": "9"}, "DMLC_NUM_REPLICA is '9'; allowed: 0 to 8"),
         ({"DMLC_NUM_SERVER": "17"}, "a job has 1 to 16 servers"),
         (
             {"DMLC_NUM_SERVER": "2", "MERCURY_FABRIC_FORWARDING": "whole"},
@@ -92,6 +94,10 @@ def test_a_worker_may_ask_for_what_the_server_does() -> None:
             "the server's number: 0 to 1",
         ),
         ({"DMLC_NUM_REPLICA": "0", "DMLC_ROLE": "replica"}, "DMLC_NUM_REPLICA is 0: set it to 1"),
+        (
+            {"DMLC_NUM_REPLICA": "8", "DMLC_ROLE": "replica", "DMLC_TASK_ID": "8"},
+            "DMLC_TASK_ID is '8'; of several replicas it is the replica's number: 0 to 7",
+        ),
         ({"DMLC_TASK_ID": "2"}, "it is the worker's rank: 0 to 1"),
         ({"MERCURY_FABRIC_UPDATE": "momentum:1"}, "MERCURY_FABRIC_UPDATE is 'momentum:1'; allowed"),
     ],
@@ -103,10 +109,14 @@ def test_bad_input_is_one_clear_line(changes: dict[str, str], says: str) -> None
     assert "\n" not in str(raised.value)
 
 
-def test_the_second_of_several_servers_is_a_node_of_its_own() -> None:
-    changes = {"DMLC_NUM_SERVER": "3", "DMLC_ROLE": "server"}
-    nodes = [node_options(settings(**changes, DMLC_TASK_ID=str(i)))["node"] for i in range(3)]
-    assert nodes == [-1, -4, -5]
+def test_the_second_of_several_is_a_node_of_its_own() -> None:
+    def nodes(role: str, count: int) -> list[int]:
+        changes = {f"DMLC_NUM_{role.upper()}": str(count), "DMLC_ROLE": role}
+        return [node_of(settings(**changes, DMLC_TASK_ID=str(i))) for i in range(count)]
+
+    assert nodes("server", SERVERS_MOST) == [-1, *range(-4, -19, -1)]
+    assert nodes("replica", REPLICAS_MOST) == [-2, *range(-19, -26, -1)]
+    assert node_of(settings(DMLC_ROLE="replica", DMLC_TASK_ID="-1")) == REPLICA
 
 
 def test_how_fast_a_card_is(tmp_path: Path) -> None:

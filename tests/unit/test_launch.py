@@ -278,6 +278,46 @@ def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:
     assert "failed first: it ended with exit code 3" in err
 
 
+def test_replicas_go_on_one_after_another(tmp_path: Path) -> None:
+    code = (
+        "who = os.environ['DMLC_ROLE'] + os.environ.get('DMLC_TASK_ID', '')\n"
+        "while not os.path.exists(os.path.join(sys.argv[1], who)): time.sleep(0.05)\n"
+        "sys.exit(3)\n"
+    )
+    words = ["-n", "1", "-s", "1", "--replicas", "3", "--grace", "0.5"]
+    job = launch(tmp_path, *words, *python(code), str(tmp_path))
+    assert job.stderr is not None
+    for role, rank, who in (
+        ("replica", 2, "its server"),
+        ("server", 0, "its replica"),
+        ("replica", 0, "another replica"),
+    ):
+        (tmp_path / f"{role}{rank}").touch()
+        said = job.stderr.readline()
+        assert said == f"mercury launch: {role} {rank} ended with exit code 3; {who} is there\n"
+    (tmp_path / "replica1").touch()
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 3
+    assert "replica 1 failed first: it ended with exit code 3" in err
+
+
+def test_who_was_done_without_is_named_if_the_job_failed_of_it(tmp_path: Path) -> None:
+    """As a server whose next replica has not got the model yet."""
+    heard = tmp_path / "heard"
+    code = (
+        "if os.environ['DMLC_ROLE'] == 'server': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.05)\n"
+    ) + blames(("server", 0))
+    words = ["-n", "1", "-s", "1", "--replicas", "1"]
+    job = launch(tmp_path, *words, *python(code), str(heard))
+    assert job.stderr is not None
+    assert "its replica is there" in job.stderr.readline()
+    heard.touch()
+    _, err = job.communicate(timeout=LIMIT_S)
+    assert job.returncode == 128 + signal.SIGKILL
+    assert "server 0 failed first: it was killed by signal 9" in err
+
+
 def test_servers_that_their_replica_has_followed_do_not_keep_the_job_going(tmp_path: Path) -> None:
     lost = tmp_path / "lost"
     code = (
@@ -328,7 +368,7 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
             "-s/--num-servers: 'beneath' is neither a number nor 'beside'",
         ),
         (["-n", "1", "--replicas", "1", "x"], 2, "a replica needs a server: -s 1"),
-        (["-n", "1", "-s", "1", "--replicas", "2", "x"], 2, "--replicas is 0 or 1"),
+        (["-n", "1", "-s", "1", "--replicas", "9", "x"], 2, "--replicas is 0 to 8"),
         (["-n", "3000", "x"], 2, "DMLC_NUM_WORKER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "-s", "3000", "x"], 2, "DMLC_NUM_SERVER is '3000'; allowed: 1 to 2000"),
         (["-n", "1", "--port", "99999", "x"], 2, "--port: '99999' is not a port; allowed: 1 to"),

@@ -108,6 +108,8 @@ def test_servers_stand_beside_workers_unless_they_are_counted() -> None:
     counted = [("server", 0, 0), ("server", 1, 1), ("worker", 0, 2), ("worker", 1, 0)]
     assert places(2, 2, 3) == counted
     assert places(1, 1, 3, 1) == [("server", 0, 0), ("replica", 0, 1), ("worker", 0, 2)]
+    replicas = [p for p in places(1, 1, 3, 3) if p[0] == "replica"]
+    assert replicas == [("replica", 0, 1), ("replica", 1, 2), ("replica", 2, 0)]
     default = command.parser().parse_args(["-n", "2", "x"])
     asked = command.parser().parse_args(["-n", "2", "-s", "beside", "x"])
     assert default.num_servers is asked.num_servers is None

@@ -18,7 +18,7 @@ from tracer.output import whole_file
 
 SHORTEST_US = 0.01  # a slice must have a length to be seen
 _FIRST = ("server", "replica")  # then workers, by rank
-_SERVERS_FROM = 10_000  # and the other servers
+_FURTHER_FROM = {"server": 10_000, "replica": 20_000}  # and the other servers and replicas
 
 
 def write_chrome(source: str | Path, target: str | Path) -> None:
@@ -81,7 +81,7 @@ def _drawn(event: dict[str, Any]) -> Iterator[tuple[Any, str, str, float, float]
         yield event["from"], thread, f"{size / 1e6:.3g} MB", begin_s, end_s
     elif what in ("commit", "took_over"):
         at_s = float(event["t"])
-        node = "replica" if what == "took_over" else "server"
+        node = event.get("node", "replica") if what == "took_over" else "server"
         yield node, "versions", f"version {event['version']}", at_s, at_s
     elif what == "fate":
         at_s = float(event["t"])
@@ -93,7 +93,7 @@ def _number(node: object) -> int:
     if isinstance(node, int):
         return node + len(_FIRST) + 1
     kind, _, rank = str(node).partition(" ")
-    return _SERVERS_FROM + int(rank) if rank else _FIRST.index(kind) + 1
+    return _FURTHER_FROM[kind] + int(rank) if rank else _FIRST.index(kind) + 1
 
 
 def _metadata(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:

@@ -74,16 +74,16 @@ def _section(name: str, title: str, question: str, drawn: Pictures, tables: list
 
 def _head(history: History) -> str:
     job, fates = history.job, history.fates
-    servers = int(job.get("servers", 1))
+    servers, replicas = int(job.get("servers", 1)), int(job.get("replica", 0))
     facts = [
         f"{job['workers']} workers, {servers} server{'s' if servers > 1 else ''}"
-        + (", 1 replica" if job.get("replica") else ""),
+        + (f", {replicas} replica{'s' if replicas > 1 else ''}" if replicas else ""),
         f"{history.span_s:.1f} s",
         f"delay bound {job['delay_bound']}",
         f"momentum {float(job.get('momentum', 0)):g}",
     ]
-    if history.took_over is not None:
-        facts.append(f"the replica became the server at version {history.took_over}")
+    if history.took_over:
+        facts.append(history.takeovers)
     dropped = sum(history.dropped.values())
     cards = [
         ("updates", f"{history.updates:,}", "that workers offered"),
@@ -138,7 +138,7 @@ def _fates(history: History) -> Table:
 
 
 def _nodes(names: set[str]) -> list[str]:
-    """The server and its replica, then workers by rank."""
+    """Servers and replicas, then workers, by rank."""
 
     def place(name: str) -> tuple[int, int]:
         kind, _, rank = name.partition(" ")

@@ -79,7 +79,7 @@ int mercury_fabric_join(const mercury_fabric_options* options, const float* mode
     its.node = options->node;
     its.workers = options->workers;
     its.servers = options->servers;
-    its.replica = options->replica != 0;
+    its.replicas = options->replicas;
     its.scheduler = {options->scheduler_host, options->scheduler_port};
     its.host = options->host;
     its.port = options->port;

@@ -23,12 +23,10 @@ typedef int (*mercury_fabric_request_call)(void* script, const float* model, flo
                                            size_t elements, char* error, size_t error_bytes);
 
 typedef struct {
-  /* A worker's rank, or -1: the server, -2: its replica, -3: the scheduler, -4 and below: of
-   * several servers, the second and so on. */
-  int node;
+  int node; /* as fabric/live/node_numbers.h numbers them */
   int workers;
   int servers;
-  int replica; /* 1: there is one */
+  int replicas;
   const char* scheduler_host;
   int scheduler_port;
   const char* host; /* to listen on */
@@ -57,7 +55,7 @@ typedef struct {
   const double* weights; /* of the workers' updates, by rank */
   size_t num_weights;    /* 0: all are 1 */
   const char* wire;      /* as what updates travel: "float32", or a codec's name */
-  /* Of the server and its replica; null: the job's rule. */
+  /* Of the server and its replicas; null: the job's rule. */
   mercury_fabric_update_call update;
   mercury_fabric_request_call request;
   void* script;

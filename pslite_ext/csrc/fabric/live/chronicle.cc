@@ -13,6 +13,7 @@ std::string NodeJson(int node) {
   if (node == kServerNode) return QuotedJson("server");
   if (node == kReplicaNode) return QuotedJson("replica");
   if (IsServerNode(node)) return QuotedJson(NodeName(Role::kServer, ServerIndex(node)));
+  if (IsReplicaNode(node)) return QuotedJson(NodeName(Role::kReplica, ReplicaIndex(node)));
   return std::to_string(node);
 }
 
@@ -75,10 +76,10 @@ void Chronicle::Asked(const Request& request, double now_s) {
             RealMember("pushed", request.pushed_s));
 }
 
-void Chronicle::Told(const News& news, double now_s) {
+void Chronicle::Told(const News& news, int node, double now_s) {
   std::string members = PlacesMember(news.places);
   if (news.kind == News::kCaughtUp) members = IntegerMember("place", news.place);
-  if (news.kind == News::kTookOver) members.clear();
+  if (news.kind == News::kTookOver) members = NodeMember("node", node);
   if (news.kind == News::kCommitted || news.kind == News::kTookOver) {
     members += IntegerMember("version", news.version);
   }
@@ -108,7 +109,7 @@ void Chronicle::Ordered(const Order& order, double now_s) {
             UpdateMembers(order.update) + Member("fate", QuotedJson(FateName(order.fate))));
       break;
     case Order::kSnapshot:
-      Write("whole_model", now_s, "");
+      Write("whole_model", now_s, NodeMember("to", order.hop.to));
       break;
     default:
       break;

@@ -22,7 +22,7 @@ class Chronicle {
   explicit Chronicle(size_t most_bytes) : most_bytes_(most_bytes) {}
 
   void Asked(const Request& request, double now_s);
-  void Told(const News& news, double now_s);
+  void Told(const News& news, int node, double now_s);
   // Plans, hops, fates and whole models; what else is ordered follows from these.
   void Ordered(const Order& order, double now_s);
   // Of a model, to those who have asked for it.

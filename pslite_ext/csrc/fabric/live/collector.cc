@@ -70,7 +70,15 @@ double Collector::WakeAt() const {
 }
 
 void Collector::CatchUp(Orders* orders) {
-  if (!hosts_.replica) return;
+  if (!hosts_.replica) {
+    if (hosts_.reserve.empty()) return;
+    const Reserve next = hosts_.reserve.front();
+    hosts_.reserve.pop_front();
+    hosts_.replica = next.host;
+    hosts_.replica_node = next.node;
+    replica_has_model_ = false;
+    return SendModel(orders);
+  }
   const ReplicaLedger::Log& log = ledger_.log();
   const bool gap = std::any_of(log.begin(), log.end(), [this](const auto& committed) {
     return !Alive(committed.second.id.worker);
@@ -83,15 +91,26 @@ void Collector::CatchUp(Orders* orders) {
 }
 
 void Collector::SendModel(Orders* orders) {
-  orders->push_back(MakeOrder(Order::kSnapshot, kServerNode));
+  Order order = MakeOrder(Order::kSnapshot, kServerNode);
+  order.hop.to = hosts_.replica_node;
+  orders->push_back(std::move(order));
   state_ = State::kCatchingUp;
+}
+
+// The last one that has not died with its server, or with one of those after it.
+int64_t Collector::LastVersionOf(int64_t reign) const {
+  int64_t last = version_;
+  for (auto lost = static_cast<size_t>(reign); lost < lasts_.size(); ++lost) {
+    last = std::min(last, lasts_[lost]);
+  }
+  return last;
 }
 
 std::vector<UpdateId> Collector::WithoutOrphans(const std::vector<UpdateId>& ids, Orders* orders) {
   std::vector<UpdateId> kept;
   for (const UpdateId& id : ids) {
     const Request& request = tasks_[id].request;
-    if (request.version > (request.of_replica ? version_ : std::min(version_, last_of_server_))) {
+    if (request.version > LastVersionOf(request.reign)) {
       Settle(id, Fate::kOrphaned, orders);
     } else {
       kept.push_back(id);
@@ -316,10 +335,11 @@ void Collector::Again(UpdateId id, Orders* orders) {
   tasks_.erase(id);
 }
 
-Orders Collector::Got(UpdateId part, bool of_replica) {
+Orders Collector::Got(UpdateId part, int64_t reign) {
   Orders orders;
   // The sum of a server that is lost: another one is made.
-  if (state_ == State::kTakingOver || of_replica != took_over_) return orders;
+  const bool of_now = reign == static_cast<int64_t>(lasts_.size());
+  if (state_ == State::kTakingOver || !of_now) return orders;
   const auto task = tasks_.find(part);
   if (task != tasks_.end()) task->second.got = true;
   ForgetReduced(&orders);
@@ -373,6 +393,7 @@ Orders Collector::ReplicaApplied(const std::vector<int64_t>& places, double hist
 Orders Collector::ReplicaCaughtUp(int64_t place, double history_norm) {
   Orders orders;
   for (const UpdateId& id : ledger_.Applied(place, history_norm)) Forget(id, &orders);
+  replica_has_model_ = true;
   if (state_ == State::kCatchingUp) state_ = State::kReady;
   return orders;
 }

@@ -22,6 +22,10 @@
 // replica as a whole, or not at all. If one did not, and the next would break the bound, the server
 // sends its model first.
 //
+// More replicas are in reserve. When there is none that follows the server, because it is lost or
+// has become the server, the next one is sent the whole model, between two batches, and follows
+// from then on. Before it has the model, it cannot take over.
+//
 // Thread-safety: none, one owner; `now_s` is passed in. Invariants: each update is reported once (a
 // commit that dies with its server, once more as lost); places rise; nothing is planned while a
 // batch is under way; no commit that ends a batch is released with a divergence above the bound.
@@ -83,9 +87,9 @@ class Collector {
   Orders ReplicaApplied(const std::vector<int64_t>& places, double history_norm);
   Orders ReplicaCaughtUp(int64_t place, double history_norm);
   Orders TookOver(int64_t version);
-  // From a worker: it has the sum of the all-reduce of which this is its part; from the replica,
-  // after that took over.
-  Orders Got(UpdateId part, bool of_replica = false);
+  // From a worker: it has the sum of the all-reduce of which this is its part, of that reign's
+  // server (request.h).
+  Orders Got(UpdateId part, int64_t reign = 0);
 
   // A node is dead: nothing more comes from it, and nothing that it said is still on its way.
   Orders Lost(int node);
@@ -115,6 +119,8 @@ class Collector {
   // Whether this batch goes to the replica, too; nothing: the replica gets the model before.
   std::optional<bool> Replicates(const Chosen& chosen) const;
   void SendModel(Orders* orders);
+  int64_t LastVersionOf(int64_t reign) const;
+  bool Succeeds(int node) const;
   void Again(UpdateId id, Orders* orders);
   void ForgetReduced(Orders* orders);
   void Fail(const Status& status, Orders* orders);
@@ -137,8 +143,9 @@ class Collector {
   State state_ = State::kReady;
   FleetHosts hosts_;  // the server's is that of whoever is the server
   std::set<int> dead_;
+  int server_node_ = kServerNode;  // who has become the server
   int64_t version_ = 0;
-  int64_t last_of_server_ = mercury::kNever;  // the versions that it made after that died with it
+  std::vector<int64_t> lasts_;  // of each server that is lost: later versions of it died with it
   int64_t next_place_ = 1;
   std::map<int, int64_t> numbers_;            // the last that each worker has asked for
   std::map<UpdateId, Task> tasks_;            // all that are not settled, or not forgotten
@@ -149,10 +156,10 @@ class Collector {
   std::vector<int64_t> held_;                 // at the server, ready but for the replica
   int64_t hold_ = 0;                          // the place that is held; 0: none
   ReplicaLedger ledger_;
-  bool gave_up_ = false;    // on something since nothing was under way
-  bool took_over_ = false;  // the replica
-  double planned_s_ = -1;   // when the last batch was
-  double overdue_s_ = 0;    // when that under way is given up
+  bool replica_has_model_ = true;  // what it follows from
+  bool gave_up_ = false;           // on something since nothing was under way
+  double planned_s_ = -1;          // when the last batch was
+  double overdue_s_ = 0;           // when that under way is given up
 };
 
 }  // namespace mercury::fabric

@@ -11,10 +11,11 @@ Orders Collector::TookOver(int64_t version) {
   Orders orders;
   hosts_.server = hosts_.replica.value_or(hosts_.server);
   hosts_.replica.reset();
+  server_node_ = hosts_.replica_node;
   state_ = State::kReady;
-  took_over_ = true;
   for (auto& [id, task] : tasks_) task.got = false;
-  last_of_server_ = version_ = version;
+  version_ = version;
+  lasts_.push_back(version);
   for (const UpdateId& id : ledger_.Clear()) {
     if (options_.staleness.bounded()) {
       Again(id, &orders);
@@ -29,16 +30,24 @@ Orders Collector::TookOver(int64_t version) {
   return orders;
 }
 
+// Whether it is the replica that follows the server.
+bool Collector::Succeeds(int node) const { return hosts_.replica && node == hosts_.replica_node; }
+
 Orders Collector::Lost(int node) {
   Orders orders;
   if (state_ == State::kFailed) return orders;
+  const bool taking_over = state_ == State::kTakingOver;
   if (node >= 0) {
     if (Alive(node)) LoseWorker(node, &orders);
-  } else if (node == kReplicaNode && state_ != State::kTakingOver) {
-    if (hosts_.replica) LoseReplica(&orders);
-  } else if (IsServerNode(node) && hosts_.replica && state_ != State::kTakingOver) {
+  } else if (IsReplicaNode(node) && !Succeeds(node)) {
+    auto& reserve = hosts_.reserve;
+    const auto is_lost = [node](const Reserve& its) { return its.node == node; };
+    reserve.erase(std::remove_if(reserve.begin(), reserve.end(), is_lost), reserve.end());
+  } else if (IsReplicaNode(node) && !taking_over) {
+    LoseReplica(&orders);
+  } else if (IsServerNode(node) && hosts_.replica && replica_has_model_ && !taking_over) {
     state_ = State::kTakingOver;
-    Order order = MakeOrder(Order::kTakeOver, kReplicaNode);
+    Order order = MakeOrder(Order::kTakeOver, hosts_.replica_node);
     std::map<int64_t, UpdateId> all = planned_;
     for (const auto& [place, entry] : ledger_.log()) all.emplace(place, entry.id);
     for (const auto& [place, id] : all) {
@@ -51,10 +60,14 @@ Orders Collector::Lost(int node) {
     ledger_.GiveUp();
     hold_ = 0;
   } else {
-    Party party{Role::kServer};
-    if (node < kSchedulerNode) party.rank = ServerIndex(node);
-    Fail(Status::PeerLost(NodeName(party.role, party.rank) +
-                          " is lost, and there is no replica to take over")
+    const bool first = IsServerNode(server_node_);
+    const int rank = IsServerNode(node) && node != kServerNode ? ServerIndex(node) : kOnlyOne;
+    Party party{first ? Role::kServer : Role::kReplica, first ? rank : ReplicaIndex(server_node_),
+                ""};
+    const bool too_soon = hosts_.replica && !taking_over;
+    Fail(Status::PeerLost(NodeName(Role::kServer, rank) +
+                          (too_soon ? " is lost, and its next replica does not have the model yet"
+                                    : " is lost, and there is no replica to take over"))
              .By({Blame::kNamed, std::move(party)}),
          &orders);
   }

@@ -53,8 +53,9 @@ Draft MakeDraft(const Matter& matter) {
 
   const bool two_sums = !matter.round && matter.momentum > 0;
   Route to_server{Goal::kServer, kServerNode, matter.aggregators, {}, matter.now_s, two_sums};
-  Route to_replica{Goal::kReplica, kReplicaNode, matter.replica_aggregators, {},
-                   matter.now_s,   two_sums};
+  Route to_replica{
+      Goal::kReplica, matter.hosts.replica_node, matter.replica_aggregators, {}, matter.now_s,
+      two_sums};
   to_server.updates.resize(matter.updates.size());
   for (const auto& pending : matter.pending) {
     to_replica.updates.push_back({pending.place, pending.request.id});

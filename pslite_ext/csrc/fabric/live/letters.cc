@@ -74,7 +74,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   }
 
   bool Walk(Its<A, Request>& its) {
-    return All(its.id, its.version, its.bytes, its.norm, its.pushed_s, its.reduce, its.of_replica);
+    return All(its.id, its.version, its.bytes, its.norm, its.pushed_s, its.reduce, its.reign);
   }
   bool Walk(Its<A, Order>& its) {
     return Choice(its.kind, Order::kFail) && All(its.node) && Rising(its.updates) &&
@@ -90,7 +90,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   }
   bool Walk(Its<A, ConfirmLetter>& its) { return Rising(its.applied); }
   bool Walk(Its<A, Joining>& its) {
-    return All(its.host, its.port, its.workers, its.servers, its.replica, its.elements,
+    return All(its.host, its.port, its.workers, its.servers, its.replicas, its.elements,
                its.checksum, its.has_rule, its.rule, its.link_bit_per_s, its.told);
   }
   bool Walk(Its<A, Attendance>& its) {
@@ -118,7 +118,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, Carriage>& its) {
     return All(its.from, its.to, its.bits, its.start_s, its.end_s, its.passed_on);
   }
-  bool Walk(Its<A, GotLetter>& its) { return All(its.of_replica, its.wish); }
+  bool Walk(Its<A, GotLetter>& its) { return All(its.reign, its.wish); }
   bool Walk(Its<A, AskingLetter>& its) { return All(its.tree); }
   bool Walk(Its<A, Tree>& its) {
     return All(its.bytes, its.edges, its.by_packets, its.share, its.takes_s) &&
@@ -128,7 +128,7 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, Hearing>& its) { return All(its.update, its.at_s); }
   bool Walk(Its<A, StripeLetter>& its) {
     return All(its.to) && Walk(its.letter) && All(its.reduce) &&
-           Must(its.to == kReplicaNode || its.to == kServerNode || IsWorker(its.to));
+           Must(IsReplicaNode(its.to) || its.to == kServerNode || IsWorker(its.to));
   }
 };
 

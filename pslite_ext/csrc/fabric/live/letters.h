@@ -46,7 +46,7 @@ struct Joining {
   int64_t port = 0;
   int64_t workers = 0;
   int64_t servers = 1;
-  bool replica = false;   // there is one
+  int64_t replicas = 0;
   int64_t elements = 0;   // 0: a server or replica that gets the first values from worker 0
   int64_t checksum = 0;   // of the model's first values
   bool has_rule = false;  // a worker whose optimizer says what the server is to do
@@ -138,8 +138,8 @@ struct ModelLetter {
 struct GetLetter {
   Wish wish;
 };
-struct GotLetter {          // it has the sum of an all-reduce
-  bool of_replica = false;  // after that took over
+struct GotLetter {    // it has the sum of an all-reduce
+  int64_t reign = 0;  // as Request has it
   Wish wish;
 };
 struct UnreachableLetter {  // the link to `node` is broken

@@ -44,7 +44,10 @@ Status ModelDaemon::Obey(const Order& order, ModelSteps* steps) {
   } else if (order.kind == Order::kRelease) {
     order_.Release(order.place);
   } else if (order.kind == Order::kSnapshot) {
+    if (!IsReplicaNode(order.hop.to)) return Status::InvalidArgument("a model for no replica");
+    confirm_ = true;
     ModelStep step;
+    step.to = order.hop.to;
     step.kind = ModelStep::kSendModel;
     step.version = order_.version();
     step.place = order_.applied_through();

@@ -51,7 +51,7 @@ struct ModelStep {
     kDiscard,  // `memory` is of no use
     kTell,     // say `news` to the scheduler
     kConfirm,  // tell those who follow that the server has applied `updates`
-    kSendModel,  // send the replica the model: `version`, all up to `place`
+    kSendModel,  // send the replica `to` the model: `version`, all up to `place`
   };
   Kind kind = kApply;
   int64_t memory = 0;
@@ -60,6 +60,7 @@ struct ModelStep {
   int64_t versions = 0;  // with kApply: as Applied has them
   bool first = true;
   int64_t place = 0;
+  int to = kReplicaNode;
   News news;
 };
 using ModelSteps = std::vector<ModelStep>;
@@ -84,7 +85,7 @@ class ModelDaemon {
   Status Confirmed(const std::vector<Placed>& updates, ModelSteps* steps);
   // To a replica: its model is now the server's of `version`, all up to `place`.
   ModelSteps TakeModel(int64_t version, int64_t place);
-  // To a server: nobody follows any more.
+  // To a server: nobody follows any more, until it is told to send a model.
   void FollowersLost() { confirm_ = false; }
 
   Role role() const { return role_; }

@@ -12,22 +12,10 @@
 #include <vector>
 
 #include "fabric/batch.h"
+#include "fabric/live/node_numbers.h"
 #include "fabric/live/update_id.h"
 
 namespace mercury::fabric {
-
-// Nodes are workers by their rank, or one of these. Whoever is the server stays one when the
-// replica takes over.
-constexpr int kServerNode = -1;
-constexpr int kReplicaNode = -2;
-constexpr int kSchedulerNode = -3;
-constexpr int kWorkersMost = 2000;
-// If there are several servers, the first one leads, and the others do as it says.
-constexpr int kServersMost = 16;
-constexpr int ServerNode(int index) { return index == 0 ? kServerNode : kSchedulerNode - index; }
-constexpr int kLeastNode = ServerNode(kServersMost - 1);
-constexpr bool IsServerNode(int node) { return node == kServerNode || node < kSchedulerNode; }
-constexpr int ServerIndex(int node) { return node == kServerNode ? 0 : kSchedulerNode - node; }
 
 // Whom an update is for.
 enum class Goal { kServer, kReplica };
@@ -69,7 +57,7 @@ struct Order {
     kSkip,      // to an aggregator: these places will not come, for `hop.goal`
     kVoid,      // to the server: these places will not come; `even_arrived`: nor be applied
     kRelease,   // to the server: what is held up to `place` may be applied
-    kSnapshot,  // to the server: send the replica the whole model
+    kSnapshot,  // to the server: send the replica `hop.to` the whole model; it follows from now on
     kTakeOver,  // to the replica: be the server; `updates` is the order as far as it is known
     kReport,    // to a worker: `fate` of `update`
     kForget,    // to a worker: nobody will ask for `update` any more

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <string>
 
+#include "fabric/live/node_numbers.h"
+
 namespace mercury::fabric {
 
 Status Check(const Request& request, size_t workers) {
@@ -20,6 +22,9 @@ Status Check(const Request& request, size_t workers) {
   }
   if (!std::isfinite(request.norm) || request.norm < 0) {
     return Status::InvalidArgument(who + ": its norm is no number, or below 0");
+  }
+  if (request.reign < 0 || request.reign > kReplicasMost) {
+    return Status::InvalidArgument(who + ": so many replicas cannot have become the server");
   }
   return Status::Ok();
 }

@@ -19,9 +19,9 @@ struct Request {
   int64_t version = 0;
   int64_t bytes = 0;
   double norm = 0;
-  double pushed_s = 0;      // when the script asked, by the scheduler's clock as far as it is known
-  bool reduce = false;      // a part of an all-reduce
-  bool of_replica = false;  // the version is one of the replica's, after it took over
+  double pushed_s = 0;  // when the script asked, by the scheduler's clock as far as it is known
+  bool reduce = false;  // a part of an all-reduce
+  int64_t reign = 0;    // the version is of the server that so many replicas have become by then
 };
 
 // What is wrong with it, in a job of so many workers.

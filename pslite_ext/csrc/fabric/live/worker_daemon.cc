@@ -149,6 +149,7 @@ void WorkerDaemon::Add(Group* group, const std::vector<int64_t>& places, double 
   }
   Step step = Make(Step::kEmpty, 0, group->hop);
   step.goal = courier_.Find(group->hop)->goal;
+  step.to = courier_.Find(group->hop)->to;
   step.skipped = order.skipped();
   steps->push_back(std::move(step));
   courier_.Cancel(group->hop);

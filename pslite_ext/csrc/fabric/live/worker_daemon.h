@@ -37,7 +37,7 @@ struct Step {
     kDiscard,       // `memory` is of no use
     kDiscardGroup,  // nor is what was gathered for `hop`
     kAbort,         // `hop` will not be sent to its end
-    kEmpty,         // tell `goal` that none of `skipped` comes
+    kEmpty,         // tell `to` that none of `skipped` comes
     kForget,        // `update` is free
     kPassOn,        // add `update` to what comes for `hop`, and say how far that is
   };
@@ -45,6 +45,7 @@ struct Step {
   int64_t memory = 0;
   int64_t hop = 0;
   Goal goal = Goal::kServer;
+  int to = kServerNode;  // `goal`
   std::vector<int64_t> skipped;
   UpdateId update;
 };

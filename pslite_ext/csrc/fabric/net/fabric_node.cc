@@ -49,7 +49,7 @@ FabricNode::FabricNode(FabricNodeOptions options, Vector model)
       self_(PeerOf(options_.node)),
       model_(std::move(model)),
       door_key_(DataKey(options_.token, JobIdentity{})),
-      muster_(options_.workers, options_.servers, options_.replica, options_.settings,
+      muster_(options_.workers, options_.servers, options_.replicas, options_.settings,
               options_.rule.value_or(Rule())) {
   auto endpoint = std::make_unique<NodeEndpoint>(
       options_.node, kPacketBytes,
@@ -156,7 +156,7 @@ void FabricNode::Linked(int peer, TcpSocket socket) {
       port_,
       options_.workers,
       options_.servers,
-      options_.replica,
+      options_.replicas,
       static_cast<int64_t>(options_.elements),
       Crc32c(0, reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(float)),
       options_.rule.has_value(),
@@ -269,7 +269,7 @@ Status FabricNode::Enter(const Attendance& roster) {
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
                                            std::move(events), spares_, codec, elements, servers,
-                                           options_.replica != 0);
+                                           options_.replicas);
     if (gives) first_ = std::make_shared<const Vector>(std::exchange(model_, {}));
     const auto rank = static_cast<size_t>(node);
     answers_.Enter(rank < roster.weights.size() ? roster.weights[rank] : 1, roster.staleness);
@@ -288,7 +288,7 @@ Status FabricNode::Enter(const Attendance& roster) {
     }
     const auto role = node == kServerNode ? Role::kServer : Role::kReplica;
     const int64_t bound = roster.staleness.bounded() ? mercury::kNever : roster.delay_bound;
-    ModelOptions its{role,         bound,    roster.rule,      options_.replica,
+    ModelOptions its{role,         bound,    roster.rule,      options_.replicas > 0,
                      kPacketBytes, elements, options_.workers, Beside(roster.seats)};
     its.calls = options_.calls;
     its.servers = servers;

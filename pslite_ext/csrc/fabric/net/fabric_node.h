@@ -41,7 +41,7 @@ struct FabricNodeOptions {
   int node = kSchedulerNode;
   int workers = 1;
   int servers = 1;
-  bool replica = false;
+  int replicas = 0;
   Address scheduler;
   std::string host;  // on which it listens
   int port = 0;      // 0: any
@@ -60,14 +60,14 @@ struct FabricNodeOptions {
   // The scheduler's:
   SchedulerOptions planning;
   const Codec* codec = nullptr;  // as what updates travel; null: as they are
-  // Of the server and its replica.
+  // Of the server and its replicas.
   ServerCalls calls = {};
   std::vector<double> weights;
 };
 
 class FabricNode {
  public:
-  // `model`: the first values, of the server and its replica, or of worker 0.
+  // `model`: the first values, of the server and its replicas, or of worker 0.
   FabricNode(FabricNodeOptions options, Vector model);
   ~FabricNode();
   FabricNode(const FabricNode&) = delete;

@@ -62,7 +62,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
   if (deposed_) return Status::Ok();
   const bool scheduler = peer == kSchedulerPeer, worker = NodeOf(peer) >= 0;
   const bool follower = options_.leads() && peer != kServerPeer && IsServerNode(NodeOf(peer));
-  const bool from_server = peer == kServerPeer && options_.role == Role::kReplica;
+  const bool from_server = peer == server_peer_ && options_.role == Role::kReplica;
   const auto refuse = [this] {
     return Status::Corrupt("a letter that " + NodeText(is_server() ? kServerNode : kReplicaNode) +
                            " does not get from there");
@@ -143,8 +143,9 @@ Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo
                             ModelSteps* steps) {
   const bool replica = options_.role == Role::kReplica && !options_.follows();
   const bool first = peer == PeerOf(0) && !has_model_;
-  if (replica && is_server() && IsServerNode(NodeOf(peer))) return Status::Ok();  // of before
-  if (!first && !(replica && peer == kServerPeer)) {
+  const bool holder = NodeOf(peer) < 0 && peer != kSchedulerPeer;
+  if (replica && is_server() && holder) return Status::Ok();  // of before
+  if (!first && !(replica && holder)) {
     return Status::Corrupt("a model from one who has none to give");
   }
   if (cargo.sum == nullptr || (has_step() && !first) != (cargo.step != nullptr)) {
@@ -154,6 +155,7 @@ Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo
   if (!first && has_step()) step_ = Taken(cargo.step);
   if (its.progress.size() == progress_.size()) progress_ = its.progress;
   has_model_ = true;
+  if (!first) server_peer_ = peer;
   if (!first) *steps = daemon_.TakeModel(its.version, its.place);
   return Status::Ok();
 }
@@ -164,7 +166,7 @@ void ModelPart::Gone(int peer, double now_s) {
     askers_.Gone(NodeOf(peer));
     gone_.insert(NodeOf(peer));
   }
-  if (peer == kReplicaPeer && !options_.leads()) daemon_.FollowersLost();
+  if (peer == replica_peer_ && !options_.leads()) daemon_.FollowersLost();
   Answer(now_s);  // nobody waits for who is gone
 }
 
@@ -312,13 +314,14 @@ void ModelPart::Carry(const ModelSteps& steps) {
         break;
       }
       case ModelStep::kConfirm:
-        if (!step.updates.front().reduce) outbox_->Post(kReplicaPeer, ConfirmLetter{step.updates});
+        if (!step.updates.front().reduce) outbox_->Post(replica_peer_, ConfirmLetter{step.updates});
         TellFollowers(ConfirmLetter{step.updates});
         break;
       case ModelStep::kSendModel: {
         const ModelLetter letter{0, false, version(), step.place, progress_, 0, {}};
-        TellFollowers(StripeLetter{kReplicaNode, letter});
-        sender_.Send(kReplicaPeer, letter, {model_, step_, nullptr, options_.stripe()}, 0);
+        replica_peer_ = PeerOf(step.to);
+        TellFollowers(StripeLetter{step.to, letter});
+        sender_.Send(replica_peer_, letter, {model_, step_, nullptr, options_.stripe()}, 0);
         break;
       }
     }

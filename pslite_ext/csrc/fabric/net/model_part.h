@@ -57,7 +57,7 @@ struct ModelOptions {
   Role role = Role::kServer;
   int64_t delay_bound = 0;
   Rule rule;
-  bool replica = false;  // there is one
+  bool replica = false;  // there is one that follows, or more
   size_t packet_bytes = 0;
   size_t elements = 0;  // of the model
   int workers = 0;
@@ -139,7 +139,9 @@ class ModelPart : public Part {
   Outbox* const outbox_;
   ModelDaemon daemon_;
   bool has_model_;
-  bool deposed_ = false;  // a replica has taken over
+  bool deposed_ = false;             // a replica has taken over
+  int server_peer_ = kServerPeer;    // whom a replica follows: who gave it the model last
+  int replica_peer_ = kReplicaPeer;  // that follows a server
   const SpareVectors spares_;
   // While others hold them, they stay as they are, and what is appended goes to copies.
   std::shared_ptr<Vector> model_, step_;  // the last change; without momentum there is none

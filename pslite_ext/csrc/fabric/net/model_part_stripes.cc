@@ -24,7 +24,7 @@ Status ModelPart::SendStripe(const StripeLetter& its) {
   if (its.letter.version != version() || vector == nullptr) {
     return Status::Corrupt("a version of the model that this server does not have");
   }
-  const bool both = its.to == kReplicaNode;
+  const bool both = IsReplicaNode(its.to);
   Cargo cargo{both ? model_ : vector, both ? step_ : nullptr, nullptr, options_.stripe()};
   sender_.Send(PeerOf(its.to), its.letter, std::move(cargo));
   return Status::Ok();

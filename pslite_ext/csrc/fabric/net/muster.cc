@@ -28,23 +28,23 @@ std::string RuleText(const Joining& joining) {
 }  // namespace
 
 bool Muster::Awaits(int node) const {
-  const bool known = IsServerNode(node) ? ServerIndex(node) < servers_
-                     : node < 0         ? node == kReplicaNode && replica_
-                                        : node < workers_;
+  const bool known = IsServerNode(node)    ? ServerIndex(node) < servers_
+                     : IsReplicaNode(node) ? ReplicaIndex(node) < replicas_
+                                           : node >= 0 && node < workers_;
   return known && joined_.count(node) == 0;
 }
 
 Status Muster::Join(int node, const Joining& joining) {
   const std::string who = NodeText(node);
   if (!Awaits(node)) return Status::InvalidArgument(who + " is not awaited, or was there before");
-  if (joining.workers != workers_ || joining.servers != servers_ || joining.replica != replica_) {
-    const auto said = [](int64_t workers, int64_t servers, bool replica) {
-      return Counted(workers, "worker") + ", " + Counted(servers, "server") +
-             (replica ? " and a replica" : " and no replica");
+  if (joining.workers != workers_ || joining.servers != servers_ || joining.replicas != replicas_) {
+    const auto said = [](int64_t workers, int64_t servers, int64_t replicas) {
+      return Counted(workers, "worker") + ", " + Counted(servers, "server") + " and " +
+             (replicas == 0 ? "no replica" : Counted(replicas, "replica"));
     };
     return Status::InvalidArgument(who + " was told of " +
-                                   said(joining.workers, joining.servers, joining.replica) +
-                                   "; the scheduler of " + said(workers_, servers_, replica_));
+                                   said(joining.workers, joining.servers, joining.replicas) +
+                                   "; the scheduler of " + said(workers_, servers_, replicas_));
   }
   Status agreed = Agree(who, joining.told);
   if (!agreed.ok()) return agreed;
@@ -126,7 +126,7 @@ std::vector<int> Muster::Nodes() const {
   std::vector<int> nodes;
   nodes.reserve(seats());
   for (int server = 0; server < servers_; ++server) nodes.push_back(ServerNode(server));
-  if (replica_) nodes.push_back(kReplicaNode);
+  for (int replica = 0; replica < replicas_; ++replica) nodes.push_back(ReplicaNode(replica));
   for (int worker = 0; worker < workers_; ++worker) nodes.push_back(worker);
   return nodes;
 }

@@ -22,10 +22,10 @@ class Muster {
  public:
   // `settings`: those that the scheduler uses. A node that was told otherwise does not belong here.
   // `rule`: what the server does, unless the workers say it.
-  Muster(int workers, int servers, bool replica, SharedSettings settings, Rule rule = {})
+  Muster(int workers, int servers, int replicas, SharedSettings settings, Rule rule = {})
       : workers_(workers),
         servers_(servers),
-        replica_(replica),
+        replicas_(replicas),
         settings_(std::move(settings)),
         rule_(rule) {}
 
@@ -44,14 +44,17 @@ class Muster {
   std::string Missing() const;
 
  private:
-  size_t seats() const { return static_cast<size_t>(workers_ + servers_) + (replica_ ? 1 : 0); }
+  size_t seats() const {
+    return static_cast<size_t>(workers_) + static_cast<size_t>(servers_) +
+           static_cast<size_t>(replicas_);
+  }
   std::vector<int> Nodes() const;
   Status Agree(const std::string& who, const std::string& told) const;
   Status AgreeOnModel(int node, const Joining& joining) const;
 
   const int workers_;
   const int servers_;
-  const bool replica_;
+  const int replicas_;
   const SharedSettings settings_;
   const Rule rule_;
   std::map<int, Joining> joined_;

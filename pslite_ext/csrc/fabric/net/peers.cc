@@ -7,6 +7,7 @@ Party PartyOf(int node) {
   if (node == kReplicaNode) return {Role::kReplica};
   if (node == kSchedulerNode) return {Role::kScheduler};
   if (IsServerNode(node)) return {Role::kServer, ServerIndex(node), ""};
+  if (IsReplicaNode(node)) return {Role::kReplica, ReplicaIndex(node), ""};
   return {Role::kWorker, node, ""};
 }
 

@@ -1,8 +1,7 @@
 // How links number the nodes of an MLfabric job.
 //
-// Letters name nodes: workers by rank, -1 the server, -2 the replica, -3 the scheduler, -4 and
-// below the servers but the first. Links need a number from 0 on for each other end, the same on
-// all nodes: the peer.
+// Letters name nodes as live/node_numbers.h does. Links need a number from 0 on for each other end,
+// the same on all nodes: the peer.
 //
 // Thread-safety: pure functions. Invariant: NodeOf(PeerOf(node)) == node.
 #pragma once
@@ -15,13 +14,17 @@
 namespace mercury::fabric {
 
 constexpr int kServersFrom = kWorkersMost + 3;  // the peers of all servers but the first
-constexpr int kPeersMost = kServersFrom + kServersMost - 1;
+constexpr int kReplicasFrom = kServersFrom + kServersMost - 1;  // of all replicas but the first
+constexpr int kPeersMost = kReplicasFrom + kReplicasMost - 1;
 
 constexpr int PeerOf(int node) {
   if (node >= 0) return node + 3;
-  return node < kSchedulerNode ? kServersFrom + ServerIndex(node) - 1 : -1 - node;
+  if (node >= kSchedulerNode) return -1 - node;
+  return IsServerNode(node) ? kServersFrom + ServerIndex(node) - 1
+                            : kReplicasFrom + ReplicaIndex(node) - 1;
 }
 constexpr int NodeOf(int peer) {
+  if (peer >= kReplicasFrom) return ReplicaNode(peer - kReplicasFrom + 1);
   if (peer >= kServersFrom) return ServerNode(peer - kServersFrom + 1);
   return peer < 3 ? -1 - peer : peer - 3;
 }
@@ -32,7 +35,7 @@ constexpr int kReplicaPeer = PeerOf(kReplicaNode);
 constexpr int kSchedulerPeer = PeerOf(kSchedulerNode);
 
 Party PartyOf(int node);
-// "worker 1", "the server", "server 1".
+// "worker 1", "the server", "server 1", "the replica", "replica 1".
 std::string NodeText(int node);
 // "worker 1", "server 0": as logs name processes.
 std::string LogNameOf(int node);

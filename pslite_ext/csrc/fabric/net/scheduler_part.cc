@@ -28,6 +28,9 @@ SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
     if (IsServerNode(seat.node)) fleet.servers.push_back(host);
     if (seat.node == kServerNode) fleet.hosts.server = host;
     if (seat.node == kReplicaNode) fleet.hosts.replica = host;
+    // Those of greater numbers come first.
+    else if (IsReplicaNode(seat.node))
+      fleet.hosts.reserve.push_front({seat.node, host});
   }
   for (const auto& [node, host] : fleet.of) {
     if (node >= 0) fleet.hosts.workers.push_back(host);
@@ -82,7 +85,7 @@ Status SchedulerPart::Hear(int peer, const Letter& letter, const Haul& /*haul*/,
       },
       [&](const GotLetter& its) {
         if (node < 0) return Status::Corrupt("only workers get sums");
-        Obey(collector_.Got({node, its.wish.reduce}, its.of_replica));
+        Obey(collector_.Got({node, its.wish.reduce}, its.reign));
         return Status::Ok();
       },
       [&](const News& news) { return Learn(peer, news); },
@@ -145,12 +148,13 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
 Status SchedulerPart::Learn(int peer, const News& news) {
   const bool of_replica = news.kind == News::kReplicaHas || news.kind == News::kReplicaApplied ||
                           news.kind == News::kCaughtUp || news.kind == News::kTookOver;
-  const bool replica = peer == kReplicaPeer && server_peer_ != kReplicaPeer;
+  const FleetHosts& hosts = collector_.hosts();
+  const bool replica = hosts.replica && peer == PeerOf(hosts.replica_node);
   if (!of_replica && servers_lost_ && IsServerNode(NodeOf(peer))) return Status::Ok();  // too late
   if (of_replica ? !replica : peer != server_peer_) {
     return Status::Corrupt("news that are not for it to tell");
   }
-  if (chronicle_) chronicle_->Told(news, now_s_);
+  if (chronicle_) chronicle_->Told(news, NodeOf(peer), now_s_);
   switch (news.kind) {
     case News::kCommitted:
       Obey(collector_.Committed(news.places, news.version));
@@ -171,10 +175,10 @@ Status SchedulerPart::Learn(int peer, const News& news) {
       Obey(collector_.ReplicaCaughtUp(news.place, news.history_norm));
       break;
     case News::kTookOver:
-      server_peer_ = kReplicaPeer;
+      server_peer_ = peer;
       for (const auto& [node, host] : fleet_.of) {
         const bool told = node >= 0 || IsServerNode(node);
-        if (told) outbox_->Post(PeerOf(node), ServerIsLetter{kReplicaNode});
+        if (told) outbox_->Post(PeerOf(node), ServerIsLetter{NodeOf(peer)});
       }
       Obey(collector_.TookOver(news.version));
       break;
@@ -200,8 +204,16 @@ bool SchedulerPart::Needed(std::pair<int, int> link) const {
   return !server[0] || !server[1] || a == kServerPeer || b == kServerPeer;
 }
 
+// A replica that does not follow the server, or not yet.
+bool SchedulerPart::InReserve(int peer) const {
+  const FleetHosts& hosts = collector_.hosts();
+  const bool follows = hosts.replica && peer == PeerOf(hosts.replica_node);
+  return IsReplicaNode(NodeOf(peer)) && peer != server_peer_ && !follows;
+}
+
 int SchedulerPart::LessNeeded(std::pair<int, int> link, int named) const {
   const auto [a, b] = link;
+  if (InReserve(a) != InReserve(b)) return InReserve(a) ? a : b;
   const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
   if (work[0] != work[1]) return work[0] ? a : b;
   if (!work[0]) return a == server_peer_ ? b : a;

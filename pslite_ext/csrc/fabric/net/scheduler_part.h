@@ -1,12 +1,12 @@
 // The scheduler of an MLfabric job once it has begun: it hears requests and news, plans, and tells
 // nodes who sends what.
 //
-// It learns from news who the server is: once the replica has reported that it took over, orders
+// It learns from news who the server is: once a replica has reported that it took over, orders
 // for the server go there, and workers are told first. If two nodes cannot reach each other while
 // both reach the scheduler, they are given some time. Then one of them is cut off, because a job
-// with a divided network makes no progress: of a worker and one that has the model, the worker; of
-// the server and the replica, the replica; of two workers, the one whom more cannot reach, or who
-// was named first.
+// with a divided network makes no progress: a replica in reserve, whoever the other one is; of a
+// worker and one that has the model, the worker; of the server and the replica, the replica; of two
+// workers, the one whom more cannot reach, or who was named first.
 //
 // Several servers are one host for the planner, with as many links as there are servers, all as
 // fast as the slowest. Once one of them is lost, the replica takes the place of all.
@@ -83,6 +83,7 @@ class SchedulerPart : public Part {
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
   bool Needed(std::pair<int, int> link) const;
+  bool InReserve(int peer) const;
   int LessNeeded(std::pair<int, int> link, int named) const;
   void CutOff(double now_s);
 

@@ -39,7 +39,7 @@ std::optional<size_t> WorkerPart::StripedServer(int peer) const {
 }
 
 bool WorkerPart::WasServer(int peer) const {
-  return IsServerNode(NodeOf(peer)) && servers_.size() == 1 && peer != servers_[0];
+  return NodeOf(peer) < 0 && servers_.size() == 1 && peer != servers_[0];
 }
 
 bool WorkerPart::Vanishes(const Legs& legs) const {
@@ -58,7 +58,7 @@ size_t WorkerPart::There(int64_t number, const Cargo& cargo) const {
 
 void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
   request.id.worker = rank_;
-  request.of_replica = of_replica_;
+  request.reign = reign_of_model_;
   request.bytes = static_cast<int64_t>(TransferBytes(codec_, update->size()));
   updates_[request.id] = std::move(update);
   daemon_.Keep(request.id, request.bytes);
@@ -123,8 +123,9 @@ Status WorkerPart::Obey(const Order& order, double now_s) {
 }
 
 Status WorkerPart::Follow(int server) {
-  if (server != kReplicaNode) return Status::Corrupt("a server that cannot be one");
+  if (!IsReplicaNode(server)) return Status::Corrupt("a server that cannot be one");
   servers_ = {PeerOf(server)};
+  ++reign_;
   assembly_.Clear();
   answer_.reset();
   if (wish_) Get(*wish_);
@@ -143,13 +144,12 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
     sender_.Send(PeerOf(next.worker), Theirs(its, next), cargo);
   }
   if (!wish_ || wish_->number != its.wish) return Status::Ok();
-  const bool of_replica = servers_[0] == kReplicaPeer;
   answer_ = HeldAnswer{wish_->reduce, its.version, cargo.sum};
   if (wish_->reduce == 0) {
-    of_replica_ = of_replica;
+    reign_of_model_ = reign_;
   } else {
-    outbox_->Post(kSchedulerPeer, GotLetter{of_replica, *wish_});
-    if (replica_ && !of_replica) return Status::Ok();
+    outbox_->Post(kSchedulerPeer, GotLetter{reign_, *wish_});
+    if (reign_ < replicas_) return Status::Ok();
   }
   Grant();
   return Status::Ok();
@@ -219,7 +219,7 @@ void WorkerPart::Carry(const Steps& steps) {
     } else if (step.kind == Step::kAbort) {
       Abort(step.hop);
     } else if (step.kind == Step::kEmpty) {
-      outbox_->Post(step.goal == Goal::kServer ? servers_[0] : kReplicaPeer,
+      outbox_->Post(step.to == kServerNode ? servers_[0] : PeerOf(step.to),
                     UpdatesLetter{0, false, step.goal, false, false, {}, step.skipped});
     }
   }

@@ -40,7 +40,7 @@ class WorkerPart : public Part {
  public:
   WorkerPart(int rank, double momentum, size_t packet_bytes, Outbox* outbox, WorkerEvents events,
              SpareVectors spares = {}, const Codec* codec = nullptr, size_t elements = 0,
-             size_t servers = 1, bool replica = false)
+             size_t servers = 1, int replicas = 0)
       : rank_(rank),
         self_(PeerOf(rank)),
         momentum_(momentum),
@@ -50,7 +50,7 @@ class WorkerPart : public Part {
         spares_(std::move(spares)),
         codec_(codec),
         elements_(elements),
-        replica_(replica),
+        replicas_(replicas),
         passing_(momentum, spares_),
         sender_(packet_bytes, outbox),
         assembly_(elements, servers, spares_) {
@@ -93,7 +93,7 @@ class WorkerPart : public Part {
   Legs LegsOf(int64_t number, const Hop& hop) const;
   // The number of the server that `peer` is, if models come from several.
   std::optional<size_t> StripedServer(int peer) const;
-  bool WasServer(int peer) const;  // before the replica took over
+  bool WasServer(int peer) const;  // before a replica took over
   bool Vanishes(const Legs& legs) const;
   size_t There(int64_t number, const Cargo& cargo) const;
   bool HasMore(int64_t number, const Hop& hop, const Leg& leg) const;
@@ -122,13 +122,14 @@ class WorkerPart : public Part {
   const SpareVectors spares_;
   const Codec* const codec_;  // of updates and groups; null: they travel as they are
   const size_t elements_;     // of the model, where several servers have it
-  const bool replica_;        // there is one
+  const int replicas_;
   WorkerDaemon daemon_;
   PassingOn passing_;
   ModelSender sender_;
   Assembly assembly_;
   std::vector<int> servers_;          // as peers; the first is asked for models
-  bool of_replica_ = false;           // the model that it got last, after that took over
+  int64_t reign_ = 0;                 // so many replicas have become the server
+  int64_t reign_of_model_ = 0;        // that it got last
   std::optional<Wish> wish_;          // that is not granted yet
   std::optional<HeldAnswer> answer_;  // that grants it, once it may be used
   int64_t wishes_ = 0;

@@ -36,8 +36,11 @@ TEST(each_thing_that_happens_is_a_line) {
   chronicle.Ordered(MakeOrder(Order::kForget, 2), 1.75);  // follows from the rest
   chronicle.SentOut(1.8125);
   chronicle.Heard({{2, 5}, 1.875}, 1.9375);
-  chronicle.Told(Tells(News::kCommitted, {3, 4}), 2);
-  chronicle.Told(Tells(News::kTookOver, {}), 3);
+  chronicle.Told(Tells(News::kCommitted, {3, 4}), kServerNode, 2);
+  chronicle.Told(Tells(News::kTookOver, {}), ReplicaNode(1), 3);
+  Order whole = MakeOrder(Order::kSnapshot, kServerNode);
+  whole.hop.to = ReplicaNode(2);
+  chronicle.Ordered(whole, 3);
   Order report = MakeOrder(Order::kReport, 2);
   report.update = {2, 5};
   report.fate = Fate::kLost;
@@ -57,7 +60,8 @@ TEST(each_thing_that_happens_is_a_line) {
 {"t": 1.8125, "event": "sent_out"}
 {"t": 1.9375, "event": "heard", "worker": 2, "number": 5, "at": 1.875}
 {"t": 2, "event": "commit", "places": [3, 4], "version": 9}
-{"t": 3, "event": "took_over", "version": 9}
+{"t": 3, "event": "took_over", "node": "replica 1", "version": 9}
+{"t": 3, "event": "whole_model", "to": "replica 2"}
 {"t": 3, "event": "fate", "worker": 2, "number": 5, "fate": "lost"}
 {"t": 4, "event": "carried", "from": 2, "to": "replica", "bits": 3200, "start": 0, "end": 1}
 {"t": 5, "event": "gone", "node": "server"}
@@ -69,7 +73,7 @@ TEST(every_kind_of_news_is_json_of_its_own) {
   Chronicle chronicle(1 << 20);
   std::set<std::string> events;
   for (int kind = News::kCommitted; kind <= News::kTookOver; ++kind) {
-    chronicle.Told(Tells(static_cast<News::Kind>(kind), {1}), kind);
+    chronicle.Told(Tells(static_cast<News::Kind>(kind), {1}), kReplicaNode, kind);
     Json line;
     CHECK_OK(ReadJson(chronicle.Take(), &line));
     events.insert(line.Find("event")->text);

@@ -17,7 +17,10 @@ constexpr int64_t kBytes = 12'500'000;
 struct Job {
   explicit Job(bool replica, double divergence_bound = 0, bool at_once = true,
                int64_t staleness = Staleness::kAny)
-      : collector(Hosts(replica), Options(divergence_bound, at_once, staleness)) {
+      : Job(Hosts(replica), divergence_bound, at_once, staleness) {}
+  explicit Job(const FleetHosts& hosts, double divergence_bound = 0, bool at_once = true,
+               int64_t staleness = Staleness::kAny)
+      : collector(hosts, Options(divergence_bound, at_once, staleness)) {
     for (int host = 0; host < 4; ++host) {
       links.push_back({RateProfile({{0, 1e8}}), RateProfile({{0, 1e8}})});
     }
@@ -241,6 +244,57 @@ TEST(the_replica_takes_over) {
            "the server is lost, and there is no replica to take over");
 }
 
+TEST(replicas_in_reserve_follow_one_after_another) {
+  FleetHosts hosts = Job::Hosts(true);
+  hosts.reserve = {{ReplicaNode(1), 0}, {ReplicaNode(2), 1}, {ReplicaNode(3), 1}};
+  Job job(hosts);
+  CHECK_TRUE(job.collector.Lost(ReplicaNode(2)).empty());
+  job.Push(0, 1);
+  job.Tick(0);
+  CHECK_EQ(Count(job.collector.Lost(kReplicaNode), Order::kRelease), 1);  // it waits for nobody
+  CHECK_EQ(Count(job.Tick(0), Order::kSnapshot), 0);                      // a batch is under way
+  job.collector.Committed({1}, 1);
+  job.Push(1, 1, 1);
+  const Orders before = job.Tick(1);
+  CHECK_EQ(The(before, Order::kSnapshot).hop.to, ReplicaNode(1));
+  CHECK_EQ(Count(before, Order::kExpect), 0);
+  job.collector.ReplicaCaughtUp(1, 1);
+  const Orders planned = job.Tick(2);
+  CHECK_EQ(Count(planned, Order::kSend), 2);
+  CHECK_EQ(job.collector.Lost(kServerNode).at(0).node, ReplicaNode(1));
+  job.collector.TookOver(1);
+  const Orders next = job.Tick(3);
+  CHECK_EQ(The(next, Order::kSnapshot).hop.to, ReplicaNode(3));
+  const Orders failed = job.collector.Lost(kServerNode);
+  CHECK_EQ(Why(The(failed, Order::kFail)),
+           "the server is lost, and its next replica does not have the model yet");
+  mercury::Status status;
+  mercury::Decode(The(failed, Order::kFail).text, &status);
+  CHECK_TRUE(status.blame().parties.at(0).role == mercury::Role::kReplica);
+  CHECK_EQ(status.blame().parties.at(0).rank, 1);
+}
+
+TEST(what_died_with_any_of_several_servers_is_orphaned) {
+  FleetHosts hosts = Job::Hosts(true);
+  hosts.reserve = {{ReplicaNode(1), 0}};
+  Job job(hosts, 10);
+  for (const int64_t version : {4, 6}) {  // that the first replica had, and the second
+    job.collector.Lost(kServerNode);
+    job.collector.TookOver(version);
+    job.Tick(0);
+    job.collector.ReplicaCaughtUp(0, 0);
+  }
+  int64_t number = 0;
+  const std::vector<std::pair<int64_t, int64_t>> origins = {{5, 0}, {7, 1}, {5, 1}};
+  for (const auto& [version, reign] : origins) {
+    CHECK_OK(job.collector.Push({{0, ++number}, version, kBytes, 1, 0, false, reign}));
+  }
+  const Orders orders = job.Tick(0);
+  REQUIRE_EQ(The(orders, Order::kExpect).updates.size(), 1);
+  CHECK_EQ(The(orders, Order::kExpect).updates[0].id.number, 3);
+  CHECK_EQ(Count(orders, Order::kReport), 2);
+}
+
 TEST(without_a_replica_a_lost_server_ends_the_job) {
   Job job(false);
   CHECK_EQ(Count(job.collector.Lost(kServerNode), Order::kFail), 1);
@@ -328,6 +382,6 @@ TEST(parts_of_an_all_reduce_are_kept_until_all_have_the_sum) {
   CHECK_EQ(Count(job.collector.Committed({4, 5}, 1), Order::kForget), 0);
   // Another sum may differ in its last bits: what worker 0 had of the first one is nothing.
   CHECK_TRUE(job.collector.Got({1, 2}).empty());
-  CHECK_TRUE(job.collector.Got({1, 2}, true).empty());
-  CHECK_EQ(Count(job.collector.Got({0, 1}, true), Order::kForget), 2);
+  CHECK_TRUE(job.collector.Got({1, 2}, 1).empty());
+  CHECK_EQ(Count(job.collector.Got({0, 1}, 1), Order::kForget), 2);
 }

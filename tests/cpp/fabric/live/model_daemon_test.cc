@@ -144,12 +144,19 @@ TEST(a_replica_becomes_the_server) {
 }
 
 TEST(a_server_sends_its_whole_model) {
-  ModelDaemon server(Role::kServer, kBound, true);
+  ModelDaemon server(Role::kServer, kBound, false);
   Obeyed(&server, Make(Order::kExpect, {4}));
-  server.Arrive({4}, {}, 1);
-  const ModelSteps steps = Obeyed(&server, Make(Order::kSnapshot, {}));
+  CHECK_EQ(server.Arrive({4}, {}, 1).size(), 2);  // nobody follows
+  Order order = Make(Order::kSnapshot, {});
+  ModelSteps refused;
+  CHECK_STATUS(Code::kInvalidArgument, server.Obey(order, &refused));
+  order.hop.to = ReplicaNode(1);
+  const ModelSteps steps = Obeyed(&server, order);
   REQUIRE_EQ(steps.size(), 1);
+  CHECK_EQ(steps[0].to, ReplicaNode(1));
   CHECK_EQ(steps[0].kind, ModelStep::kSendModel);
   CHECK_EQ(steps[0].version, 1);
   CHECK_EQ(steps[0].place, 4);
+  Obeyed(&server, Make(Order::kExpect, {5}));
+  CHECK_EQ(server.Arrive({5}, {}, 2).size(), 3);  // it does now
 }

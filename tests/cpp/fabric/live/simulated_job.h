@@ -1,4 +1,4 @@
-// A whole job, simulated: a scheduler, one server or several, a replica and workers that compute,
+// A whole job, simulated: a scheduler, one server or several, replicas and workers that compute,
 // push, aggregate and forward, with real sums. Messages take their time, transfers take shorter and
 // far longer than planned, links change, nodes die. Of several servers, each applies whole updates,
 // as if all of the model were its stripe.
@@ -30,16 +30,20 @@ class SimulatedJob {
         options_(Options(random, staleness)),
         reduces_(reduces),
         workers_(1 + random->Below(6)),
-        with_replica_(random->OneIn(2)),
+        replicas_(Replicas()),
         followers_(Followers()),
-        server_(Role::kServer, true, Bound(), with_replica_ || !followers_.empty()),
-        replica_(Role::kReplica, with_replica_, Bound(), false),
+        server_(kServerNode, Role::kServer, Bound(), !replicas_.empty() || !followers_.empty()),
         arrivals_(1 + followers_.size()),
         collector_(Hosts(), options_) {
     for (size_t w = 0; w < workers_.size(); ++w) Compute(static_cast<int>(w));
-    for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(3); deaths > 0; --deaths) {
-      int node = static_cast<int>(
-          random_.Between(with_replica_ ? -2 : -1, static_cast<int64_t>(workers_.size()) - 1));
+    const uint64_t deaths_most = 3 + replicas_.size();
+    for (uint64_t deaths = random_.OneIn(3) ? 0 : random_.Below(deaths_most); deaths > 0;
+         --deaths) {
+      int node = static_cast<int>(random_.Between(-1, static_cast<int64_t>(workers_.size()) - 1));
+      if (!replicas_.empty() && random_.OneIn(3)) node = kServerNode;
+      if (!replicas_.empty() && random_.OneIn(4)) {
+        node = replicas_[random_.Below(replicas_.size())].node;
+      }
       if (!followers_.empty() && random_.OneIn(4)) {
         node = followers_[random_.Below(followers_.size())].node;
       }
@@ -75,12 +79,23 @@ class SimulatedJob {
     return options;
   }
 
+  std::vector<Holder> Replicas() {
+    std::vector<Holder> replicas;
+    const uint64_t all = random_.OneIn(2) ? 0 : random_.OneIn(2) ? 1 : 2 + random_.Below(2);
+    while (replicas.size() < all) {
+      const int node = ReplicaNode(static_cast<int>(replicas.size()));
+      replicas.emplace_back(node, Role::kReplica, Bound(), false);
+    }
+    if (!replicas.empty()) replicas[0].followed = true;
+    return replicas;
+  }
+
   std::vector<Holder> Followers() {
     std::vector<Holder> followers;
     const uint64_t more = options_.by_packets && random_.OneIn(2) ? 1 + random_.Below(2) : 0;
     while (followers.size() < more) {
-      followers.emplace_back(Role::kReplica, true, Bound(), false);
-      followers.back().node = ServerNode(static_cast<int>(followers.size()));
+      const int node = ServerNode(static_cast<int>(followers.size()) + 1);
+      followers.emplace_back(node, Role::kReplica, Bound(), false);
     }
     return followers;
   }
@@ -92,8 +107,22 @@ class SimulatedJob {
   FleetHosts Hosts() const {
     FleetHosts hosts;
     for (size_t w = 0; w < workers_.size(); ++w) hosts.workers.push_back(2 + w / 2);
-    if (with_replica_) hosts.replica = 1;
+    if (!replicas_.empty()) hosts.replica = 1;
+    for (size_t i = 1; i < replicas_.size(); ++i) {
+      hosts.reserve.push_back({replicas_[i].node, 2 + i % workers_.size()});
+    }
     return hosts;
+  }
+
+  Holder& Replica(int node) { return replicas_[static_cast<size_t>(ReplicaIndex(node))]; }
+  // The server, so many replicas having become it.
+  Holder& ServerOf(size_t reign) { return reign == 0 ? server_ : Replica(heirs_[reign - 1]); }
+  Holder& Serving() { return ServerOf(heirs_.size()); }
+  bool took_over() const { return !heirs_.empty(); }
+  // Who follows the server, as the scheduler knows.
+  Holder* Following() {
+    const FleetHosts& hosts = collector_.hosts();
+    return hosts.replica ? &Replica(hosts.replica_node) : nullptr;
   }
 
   void At(double at_s, std::function<void()> what) { queue_.emplace(at_s, std::move(what)); }
@@ -131,8 +160,7 @@ class SimulatedJob {
       const Sums& update = values_[id] = worker.updates[id] = Drawn(&random_);
       worker.daemon.Keep(id, kBytes);
       const Known& known = origins_[id] = worker.known;
-      const Request request{id, known.version, kBytes,          Norm(update.sum),
-                            0,  reduce,        known.of_replica};
+      const Request request{id, known.version, kBytes, Norm(update.sum), 0, reduce, known.reign};
       Tell(w, kScheduler, [this, request] { CHECK_OK(collector_.Push(request)); });
       if (reduce) {
         parts_.insert(id);
@@ -146,11 +174,10 @@ class SimulatedJob {
 
   void Ask(int w, const Wish& wish) {
     Of(w).wish = wish;
-    const bool knows = Of(w).knows_new_server;
-    Tell(w, knows ? kReplicaNode : kServerNode, [this, w, wish, knows] {
-      Holder& holder = knows ? replica_ : server_;
-      holder.wishes[w] = wish;
-      Answer(&holder);
+    Holder* const holder = &ServerOf(Of(w).reign);
+    Tell(w, holder->node, [this, w, wish, holder] {
+      holder->wishes[w] = wish;
+      Answer(holder);
     });
   }
 
@@ -165,7 +192,7 @@ class SimulatedJob {
       const Sums sums = wish.reduce != 0 ? holder->reduced : holder->model;
       if (holder == &server_) GiveStripes(sums, wish.reduce != 0, server_.daemon.version());
       Tell(holder->node, w, [this, holder, w = w, sums, known = holder->Shows()] {
-        const bool from_server = holder->node == kReplicaNode || !Of(w).knows_new_server;
+        const bool from_server = holder == &ServerOf(Of(w).reign);
         if (holder->alive && from_server && Of(w).alive && Of(w).wish) Take(w, sums, known);
       });
     }
@@ -176,10 +203,10 @@ class SimulatedJob {
     Worker& worker = Of(w);
     if (worker.wish->reduce != 0) {
       const UpdateId part{w, worker.wish->reduce};
-      const bool of_replica = worker.knows_new_server;
-      Tell(w, kScheduler, [this, part, of_replica] { Obey(collector_.Got(part, of_replica)); });
+      const auto reign = static_cast<int64_t>(worker.reign);
+      Tell(w, kScheduler, [this, part, reign] { Obey(collector_.Got(part, reign)); });
       worker.sum = sums;
-      if (!with_replica_ || of_replica) Use(w);
+      if (worker.reign == replicas_.size()) Use(w);
       return;
     }
     worker.wish.reset();
@@ -206,42 +233,53 @@ class SimulatedJob {
     CHECK_TRUE(*used_ == sums.sum);
   }
 
-  Holder& At(Goal goal) { return goal == Goal::kReplica || took_over_ ? replica_ : server_; }
-
   void Obey(const Orders& orders) {
     for (const Order& order : orders) {
       if (order.kind == Order::kFail) {
         failed_ = true;
         const bool needed = reduces_ || options_.staleness.everybody();
-        CHECK_TRUE(worker_died_ ? needed || no_server_ : no_server_);
+        CHECK_TRUE((worker_died_ && needed) || NoServer());
       }
       if (order.kind == Order::kVoid || order.kind == Order::kSkip) loss_ = true;
       if (order.kind == Order::kExpect && !order.updates[0].reduce) {
-        if (with_replica_ && replica_.alive && !took_over_ && !loss_ && server_.alive) {
-          CHECK_TRUE(Apart() <= options_.divergence_bound + 1e-6);
+        const Holder* replica = Following();
+        if (replica != nullptr && replica->alive && !loss_ && Serving().alive) {
+          CHECK_TRUE(Apart(*replica) <= options_.divergence_bound + 1e-6);
         }
         loss_ = false;
       }
-      Tell(kScheduler, order.node, [this, order = Received(order), to_old = !knows_new_server_] {
-        if (order.node != kServerNode || to_old != took_over_) Do(order);
+      const int node = order.node == kServerNode ? ServerOf(known_reign_).node : order.node;
+      Tell(kScheduler, node, [this, order = Received(order), node] {
+        if (node >= 0) return DoAtWorker(node, order);
+        DoAtHolder(node == kServerNode ? &server_ : &Replica(node), order);
       });
     }
   }
 
-  double Apart() const {
-    Values difference = server_.model.sum;
-    for (size_t i = 0; i < kSize; ++i) difference[i] -= replica_.model.sum[i];
+  // As the scheduler must see it: the server is lost, and nobody follows it who has the model.
+  bool NoServer() {
+    const Holder* replica = Following();
+    const bool lost = !Serving().alive || (!took_over() && !AllServers());
+    return lost && (replica == nullptr || !replica->alive || !replica->followed);
+  }
+
+  double Apart(const Holder& replica) {
+    Values difference = Serving().model.sum;
+    for (size_t i = 0; i < kSize; ++i) difference[i] -= replica.model.sum[i];
     return Norm(difference);
   }
 
-  void Do(const Order& order) {
-    if (order.node >= 0) return DoAtWorker(order.node, order);
-    Holder& holder = order.kind == Order::kTakeOver || took_over_ ? replica_ : server_;
-    if (!holder.alive) return;
-    if (order.kind == Order::kTakeOver) took_over_ = true;
+  void DoAtHolder(Holder* holder, const Order& order) {
+    if (!holder->alive || holder->reign < static_cast<int64_t>(heirs_.size())) {
+      if (order.kind != Order::kTakeOver || !holder->alive) return;  // it is the server no more
+    }
+    if (order.kind == Order::kTakeOver) {
+      heirs_.push_back(holder->node);
+      holder->reign = static_cast<int64_t>(heirs_.size());
+    }
     ModelSteps steps;
-    CHECK_OK(holder.daemon.Obey(order, &steps));
-    Carry(&holder, steps);
+    CHECK_OK(holder->daemon.Obey(order, &steps));
+    Carry(holder, steps);
   }
 
   void DoAtWorker(int w, const Order& order) {
@@ -256,7 +294,7 @@ class SimulatedJob {
       }
       ++worker.finished;
       Tell(w, kServerNode, [this, w] {  // get
-        const Holder& holder = took_over_ ? replica_ : server_;
+        const Holder& holder = Serving();
         if (holder.alive) Of(w).known = holder.Shows();
         Compute(w);
       });
@@ -285,6 +323,7 @@ class SimulatedJob {
       if (step.kind == Step::kEmpty) {
         Parcel parcel;
         parcel.hop.goal = step.goal;
+        parcel.hop.to = step.to;
         parcel.skipped = step.skipped;
         Tell(w, kServerNode, [this, parcel] { Arrive(parcel, {}); });
       }
@@ -330,7 +369,7 @@ class SimulatedJob {
       return Carry(parcel.hop.to, worker.daemon.Arrive(parcel.hop.goal, places[0], kBytes,
                                                        worker.numbers, now_s_));
     }
-    Holder& holder = At(parcel.hop.goal);
+    Holder& holder = parcel.hop.goal == Goal::kServer ? Serving() : Replica(parcel.hop.to);
     const bool each = &holder == &server_ && !followers_.empty() && !places.empty();
     if (each) return ArriveAtEach(parcel, sums);
     if (!holder.alive) return;
@@ -339,31 +378,30 @@ class SimulatedJob {
   }
 
   void Kill(int node) {
-    if (node < kSchedulerNode) return KillFollower(node);
-    if (node >= 0 ? !Of(node).alive : !(took_over_ || node != kServerNode || server_.alive)) return;
+    if (node < kSchedulerNode && IsServerNode(node)) return KillFollower(node);
     if (node >= 0) {
-      Of(node).alive = false;
+      if (!std::exchange(Of(node).alive, false)) return;
       worker_died_ = true;
-      for (Holder* holder : {&server_, &replica_}) Answer(holder);
-    } else if (took_over_) {
-      no_server_ = true;
-      replica_.alive = false;
-      node = kServerNode;
-    } else {
-      (node == kServerNode ? server_ : replica_).alive = false;
-      no_server_ = !AllServers() && !replica_.alive;
-      if (node == kServerNode) return LoseServer(node);
+      Answer(&server_);
+      for (Holder& replica : replicas_) Answer(&replica);
+      return Tell(node, kScheduler, [this, node] { Obey(collector_.Lost(node)); });
     }
-    Tell(node, kScheduler, [this, node] { Obey(collector_.Lost(node)); });
+    Holder& holder = node == kServerNode ? Serving() : Replica(node);
+    if (!std::exchange(holder.alive, false)) return;
+    if (&holder == &server_) return LoseServer(kServerNode);
+    // Perhaps it has said that it is the server now.
+    Tell(holder.node, kScheduler, [this, its = holder.node] {
+      Obey(collector_.Lost(ServerOf(known_reign_).node == its ? kServerNode : its));
+    });
   }
 
   // simulated_servers.h:
   void GiveStripes(const Sums& sums, bool reduce, int64_t version);
   void ArriveAtEach(const Parcel& parcel, const Sums& sums);
   void ArriveWhole(const std::optional<Arrival>& arrival);
-  void Confirm(Holder* follower, const std::vector<Placed>& updates);
+  void Confirm(Holder* server, Holder* follower, const std::vector<Placed>& updates);
   void Carry(Holder* holder, const ModelSteps& steps);
-  void Hear(const News& news);
+  void Hear(int from, const News& news);
   void KillFollower(int node);
   void LoseServer(int node);
   bool AllServers() const;
@@ -374,10 +412,9 @@ class SimulatedJob {
   const CollectorOptions options_;
   const bool reduces_;
   std::vector<Worker> workers_;
-  const bool with_replica_;
+  std::vector<Holder> replicas_;
   std::vector<Holder> followers_;  // the servers but the first
   Holder server_;
-  Holder replica_;
   JointArrivals arrivals_;
   Collector collector_;
   std::multimap<double, std::function<void()>> queue_;
@@ -390,11 +427,10 @@ class SimulatedJob {
   std::map<int64_t, Sums> models_;  // by version, as a worker has got them
   double now_s_ = 0;
   double wakes_s_ = -1;
-  bool took_over_ = false;
-  bool knows_new_server_ = false;  // the scheduler does
+  std::vector<int> heirs_;  // who have become the server, one after the other
+  size_t known_reign_ = 0;  // so many of them, as the scheduler knows
   bool failed_ = false;
   bool worker_died_ = false;
-  bool no_server_ = false;
   bool servers_lost_ = false;  // one, as the scheduler knows
   bool loss_ = false;          // since the batch was planned
 };

@@ -65,19 +65,20 @@ inline Sums Drawn(Random* random) {
 // A model as a worker has got it: so many updates were in it, the last at that place.
 struct Known {
   int64_t version = 0;
-  bool of_replica = false;
+  int64_t reign = 0;  // of the server that gave it
   size_t updates = 0;
   int64_t last_place = 0;
 };
 
-// A process that has the model: the server, or the replica.
+// A process that has the model: a server, or a replica.
 struct Holder {
-  Holder(Role role, bool is_alive, int64_t bound, bool confirm)
-      : node(role == Role::kServer ? kServerNode : kReplicaNode),
-        alive(is_alive),
-        daemon(role, bound, confirm) {}
+  Holder(int its_node, Role role, int64_t bound, bool confirm)
+      : node(its_node), daemon(role, bound, confirm) {}
   int node;
-  bool alive;
+  bool alive = true;
+  bool followed = false;     // a replica that has the model, as the scheduler knows
+  int64_t reign = 0;         // of one that is, or was, the server
+  int tells = kReplicaNode;  // the replica that a server tells what it has applied
   ModelDaemon daemon;
   Sums model;
   std::map<int64_t, Sums> memory;  // what has come, by the number that the daemon was told
@@ -91,7 +92,7 @@ struct Holder {
 
   Known Shows() const {
     const int64_t last = lineage.empty() ? 0 : lineage.back().place;
-    return {daemon.version(), node == kReplicaNode, lineage.size(), last};
+    return {daemon.version(), reign, lineage.size(), last};
   }
 
   void Apply(const ModelStep& step, double momentum, int64_t delay_bound,
@@ -142,7 +143,7 @@ struct Worker {
   int64_t pushed = 0;  // updates, not parts of an all-reduce
   std::optional<Wish> wish;
   std::optional<Sums> sum;  // of an all-reduce, before all have it
-  bool knows_new_server = false;
+  size_t reign = 0;         // of the server, as it knows
   Known known;
   WorkerDaemon daemon;
   std::map<UpdateId, Sums> updates;

@@ -1,4 +1,4 @@
-// What servers and the replica of a simulated job do, and what must hold at its end.
+// What servers and replicas of a simulated job do, and what must hold at its end.
 #pragma once
 
 #include "fabric/live/simulated_job.h"
@@ -21,7 +21,7 @@ inline void SimulatedJob::ArriveAtEach(const Parcel& parcel, const Sums& sums) {
   for (size_t i = 0; i <= followers_.size(); ++i) {
     At(now_s_ + 0.05 * random_.Unit(), [this, i, parcel, sums] {
       Holder& holder = i == 0 ? server_ : followers_[i - 1];
-      if (!holder.alive || took_over_ || !Of(parcel.hop.from).alive) return;
+      if (!holder.alive || took_over() || !Of(parcel.hop.from).alive) return;
       holder.memory[++holder.numbers] = sums;
       if (i == 0) {
         return ArriveWhole(arrivals_.AtFirst({parcel.places, parcel.skipped, holder.numbers}));
@@ -37,8 +37,9 @@ inline void SimulatedJob::ArriveWhole(const std::optional<Arrival>& arrival) {
   Carry(&server_, steps);
 }
 
-inline void SimulatedJob::Confirm(Holder* follower, const std::vector<Placed>& updates) {
-  Tell(kServerNode, follower->node, [this, follower, updates] {
+inline void SimulatedJob::Confirm(Holder* server, Holder* follower,
+                                  const std::vector<Placed>& updates) {
+  Tell(server->node, follower->node, [this, follower, updates] {
     ModelSteps more;
     if (!follower->alive) return;
     CHECK_OK(follower->daemon.Confirmed(updates, &more));
@@ -46,7 +47,7 @@ inline void SimulatedJob::Confirm(Holder* follower, const std::vector<Placed>& u
   });
 }
 
-// Does what a server's or the replica's daemon says.
+// Does what a server's or a replica's daemon says.
 inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
   if (holder == &server_) {
     const auto possible = [this](int64_t place) { return server_.daemon.Possible(place); };
@@ -60,24 +61,29 @@ inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
       CHECK_EQ(holder->memory.erase(step.memory), 1);
     }
     if (step.kind == ModelStep::kConfirm) {
-      if (!step.updates[0].reduce) Confirm(&replica_, step.updates);
-      for (Holder& follower : followers_) Confirm(&follower, step.updates);
+      const bool follows = !replicas_.empty() && !step.updates[0].reduce;
+      if (follows) Confirm(holder, &Replica(holder->tells), step.updates);
+      for (Holder& follower : followers_) {
+        if (holder == &server_) Confirm(holder, &follower, step.updates);
+      }
     }
     if (step.kind == ModelStep::kSendModel) {
-      GiveStripes(holder->model, false, step.version);
-      Tell(kServerNode, kReplicaNode, [this, step, old = *holder] {
-        if (!replica_.alive || took_over_) return;
-        replica_.model = old.model;
-        replica_.lineage = old.lineage;
-        replica_.progress = old.progress;
-        replica_.versions = step.version;
-        Carry(&replica_, replica_.daemon.TakeModel(step.version, step.place));
+      if (holder == &server_) GiveStripes(holder->model, false, step.version);
+      holder->tells = step.to;
+      Tell(holder->node, step.to, [this, step, old = *holder] {
+        Holder& replica = Replica(step.to);
+        if (!replica.alive || replica.reign != 0) return;  // it may have taken over
+        replica.model = old.model;
+        replica.lineage = old.lineage;
+        replica.progress = old.progress;
+        replica.versions = step.version;
+        Carry(&replica, replica.daemon.TakeModel(step.version, step.place));
       });
     }
     if (step.kind != ModelStep::kTell) continue;
     News news = step.news;
     news.history_norm = Norm(holder->model.step);
-    if (holder->node < kSchedulerNode) {
+    if (holder->node < kSchedulerNode && IsServerNode(holder->node)) {
       if (news.kind != News::kReplicaHas) continue;
       const auto server = static_cast<size_t>(ServerIndex(holder->node));
       Tell(holder->node, kServerNode, [this, server, places = news.places] {
@@ -86,20 +92,21 @@ inline void SimulatedJob::Carry(Holder* holder, const ModelSteps& steps) {
       continue;
     }
     Tell(holder->node, kScheduler, [this, from = holder->node, news = Received(news)] {
-      if (from != kServerNode || !servers_lost_) Hear(news);
+      if (from != kServerNode || !servers_lost_) Hear(from, news);
     });
   }
   Answer(holder);
 }
 
-inline void SimulatedJob::Hear(const News& news) {
+inline void SimulatedJob::Hear(int from, const News& news) {
   const double norm = news.history_norm;
+  if (news.kind == News::kCaughtUp) Replica(from).followed = true;
   if (news.kind == News::kTookOver) {
-    knows_new_server_ = true;
+    ++known_reign_;
     for (size_t i = 0; i < workers_.size(); ++i) {
       const int w = static_cast<int>(i);
       Tell(kScheduler, w, [this, w] {
-        Of(w).knows_new_server = true;
+        ++Of(w).reign;
         Of(w).sum.reset();
         if (Of(w).alive && Of(w).wish) Ask(w, *Of(w).wish);
       });
@@ -116,9 +123,7 @@ inline void SimulatedJob::Hear(const News& news) {
 
 inline void SimulatedJob::KillFollower(int node) {
   Holder& follower = followers_[static_cast<size_t>(ServerIndex(node) - 1)];
-  if (!std::exchange(follower.alive, false) || took_over_) return;
-  no_server_ = !replica_.alive;
-  LoseServer(node);
+  if (std::exchange(follower.alive, false) && !took_over()) LoseServer(node);
 }
 
 // The first that is lost counts.
@@ -134,7 +139,7 @@ inline bool SimulatedJob::AllServers() const {
 }
 
 inline void SimulatedJob::Check() {
-  const Holder& holder = took_over_ ? replica_ : server_;
+  const Holder& holder = Serving();
   std::map<UpdateId, int> applied;
   Sums model;
   int64_t round = 0;
@@ -145,14 +150,16 @@ inline void SimulatedJob::Check() {
   }
   CheckSame(model.sum, holder.model.sum);
   for (const auto& [id, times] : applied) CHECK_EQ(times, 1);
-  if (with_replica_ && !took_over_) {  // the replica is the server as it was
-    REQUIRE_TRUE(replica_.lineage.size() <= server_.lineage.size());
-    for (size_t i = 0; i < replica_.lineage.size(); ++i) {
-      CHECK_EQ(replica_.lineage[i].place, server_.lineage[i].place);
+  const Holder* replica = Following();
+  const bool follows = replica != nullptr && replica->alive && replica->reign == 0;
+  if (follows) {  // it is the server as it was
+    REQUIRE_TRUE(replica->lineage.size() <= holder.lineage.size());
+    for (size_t i = 0; i < replica->lineage.size(); ++i) {
+      CHECK_EQ(replica->lineage[i].place, holder.lineage[i].place);
     }
   }
   if (failed_ || !holder.alive) return;
-  if (!took_over_) {
+  if (!took_over()) {
     CHECK_TRUE(server_.memory.empty());
     for (const Holder& follower : followers_) CheckSame(follower.model.sum, holder.model.sum);
   }
@@ -162,7 +169,9 @@ inline void SimulatedJob::Check() {
     if (worker.alive) CHECK_EQ(worker.finished, kSteps);
   }
   std::set<UpdateId> at_replica;
-  for (const Placed& update : replica_.lineage) at_replica.insert(update.id);
+  if (follows) {
+    for (const Placed& update : replica->lineage) at_replica.insert(update.id);
+  }
   for (const auto& [id, update] : values_) {
     if (!Of(id.worker).alive) continue;
     const std::vector<Fate>& fates = reports_[id];
@@ -175,8 +184,7 @@ inline void SimulatedJob::Check() {
     }
     CHECK_EQ(!fates.empty() && fates[0] == Fate::kCommitted && !lost, applied.count(id) == 1);
     const bool kept = Of(id.worker).updates.count(id) == 1;
-    CHECK_EQ(kept, with_replica_ && replica_.alive && !took_over_ && applied.count(id) == 1 &&
-                       at_replica.count(id) == 0);
+    CHECK_EQ(kept, follows && applied.count(id) == 1 && at_replica.count(id) == 0);
   }
 }
 

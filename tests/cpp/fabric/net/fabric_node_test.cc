@@ -19,11 +19,11 @@ constexpr size_t kElements = 40000;
 constexpr int kSliceMs = 100;
 constexpr int kSlices = 600;
 
-FabricNodeOptions Options(int node, int workers, bool replica) {
+FabricNodeOptions Options(int node, int workers, int replicas) {
   FabricNodeOptions options;
   options.node = node;
   options.workers = workers;
-  options.replica = replica;
+  options.replicas = replicas;
   options.host = "127.0.0.1";
   options.token = "secret";
   options.elements = kElements;
@@ -44,9 +44,9 @@ Status Until(const F& wait) {
 struct Job {
   // `first`: worker 0 gives the first values.
   explicit Job(int workers, const std::vector<double>& weights = {}, bool first = false,
-               int servers = 1)
-      : first_(first), servers_(servers) {
-    FabricNodeOptions options = Options(kSchedulerNode, workers, true);
+               int servers = 1, int replicas = 1)
+      : first_(first), servers_(servers), replicas_(replicas) {
+    FabricNodeOptions options = Options(kSchedulerNode, workers, replicas);
     options.weights = weights;
     options.servers = servers;
     options.planning.collector.by_packets = servers > 1;
@@ -55,9 +55,10 @@ struct Job {
     nodes[kSchedulerNode] = scheduler.get();
     for (int node = kReplicaNode; node < workers; ++node) Add(node, workers);
     for (int server = 1; server < servers; ++server) Add(ServerNode(server), workers);
+    for (int replica = 1; replica < replicas; ++replica) Add(ReplicaNode(replica), workers);
   }
   void Add(int node, int workers) {
-    FabricNodeOptions options = Options(node, workers, true);
+    FabricNodeOptions options = Options(node, workers, replicas_);
     options.scheduler = {"127.0.0.1", scheduler->port()};
     options.servers = servers_;
     if (first_ && node < 0) options.elements = 0;
@@ -93,6 +94,7 @@ struct Job {
 
   const bool first_;
   const int servers_;
+  const int replicas_;
   std::unique_ptr<FabricNode> scheduler;
   std::vector<std::unique_ptr<FabricNode>> others;
   std::map<int, FabricNode*> nodes;
@@ -183,6 +185,48 @@ TEST(several_servers_share_the_model_until_one_is_lost_and_the_replica_has_all_o
   CHECK_TRUE(job.nodes.at(kServerNode)->Stats().find("\"is_server\": false") != std::string::npos);
 }
 
+// Of one server, or of several: the first replica takes the place of all.
+void LoseOneAfterAnother(int servers) {
+  Job job(2, {}, true, servers, 3);
+  job.Begin();
+  const Vector update(kElements, 2);
+  Vector model, left(kElements);
+  int64_t number = 0, pushed = 0;
+  const auto push = [&] {
+    CHECK_OK(job.nodes.at(0)->Push(update.data(), -1, &number));
+    ++pushed;
+    while (job.Get(1, &model) < pushed) continue;
+  };
+  const auto version_at = [&](int replica) {
+    int64_t version = 0;
+    CHECK_OK(job.nodes.at(ReplicaNode(replica))->CopyModel(left.data(), left.size(), &version));
+    return version;
+  };
+  int server = kServerNode;
+  for (int next = 0; next < 3; ++next) {
+    push();
+    while (version_at(next) == 0) std::this_thread::yield();  // the model has come
+    push();
+    // Planned after that was known; what the replica lacks would be lost.
+    while (version_at(next) < pushed) std::this_thread::yield();
+    job.nodes.at(server)->Leave(true);
+    server = ReplicaNode(next);
+  }
+  push();
+  CHECK_EQ(version_at(2), pushed);
+  for (int worker = 0; worker < 2; ++worker) job.nodes.at(worker)->Leave(false);
+  CHECK_OK(Until([&](Status* s) { return job.scheduler->WaitEnded(kSliceMs, s); }));
+  job.scheduler->Leave(false);
+  CHECK_OK(Until([&](Status* s) { return job.nodes.at(server)->WaitEnded(kSliceMs, s); }));
+  CHECK_EQ(version_at(2), pushed);
+  CHECK_TRUE(left == model);
+  CHECK_TRUE(job.nodes.at(server)->Stats().find("\"is_server\": true") != std::string::npos);
+}
+
+TEST(replicas_in_reserve_become_the_server_one_after_another) { LoseOneAfterAnother(1); }
+
+TEST(replicas_in_reserve_follow_who_took_the_place_of_several_servers) { LoseOneAfterAnother(2); }
+
 TEST(the_first_of_several_servers_has_the_model_in_the_end) {
   Job job(1, {}, false, 2);
   job.Begin();
@@ -210,11 +254,11 @@ TEST(who_is_there_already_is_not_let_in_twice) {
 }
 
 TEST(a_job_that_does_not_begin_says_for_whom_it_waited) {
-  FabricNodeOptions options = Options(kSchedulerNode, 1, false);
+  FabricNodeOptions options = Options(kSchedulerNode, 1, 0);
   options.start_timeout_us = 100'000;
   FabricNode scheduler(options, Vector());
   REQUIRE_OK(scheduler.Start());
-  options = Options(kServerNode, 1, false);
+  options = Options(kServerNode, 1, 0);
   options.scheduler = {"127.0.0.1", scheduler.port()};
   options.start_timeout_us = 1'000'000;
   FabricNode server(options, Vector(kElements, 0));

@@ -203,7 +203,9 @@ TEST(a_replica_is_sent_the_model_by_all_servers) {
   servers.Expect({{1, {0, 1}, 0}});
   for (Node* node : {&servers.first, &servers.second}) servers.Come(node, 1, 10);
   servers.first.outbox.To(kReplicaPeer);
-  servers.first.Hear(kSchedulerPeer, MakeOrder(Order::kSnapshot, kServerNode));
+  Order order = MakeOrder(Order::kSnapshot, kServerNode);
+  order.hop.to = kReplicaNode;
+  servers.first.Hear(kSchedulerPeer, order);
   servers.Talk();
   Node replica(Role::kReplica);
   for (const int server : {1, 0}) {

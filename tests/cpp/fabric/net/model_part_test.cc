@@ -270,7 +270,10 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   server.outbox.To(kReplicaPeer);
-  server.Hear(kSchedulerPeer, MakeOrder(Order::kSnapshot, kServerNode));
+  Order order = MakeOrder(Order::kSnapshot, kServerNode);
+  CHECK_STATUS(Code::kInvalidArgument, server.part.Hear(kSchedulerPeer, order, {}, 0));
+  order.hop.to = kReplicaNode;
+  server.Hear(kSchedulerPeer, order);
   server.Hear(PeerOf(1), GetLetter());  // nobody waits for that
   CHECK_TRUE(server.Sent(PeerOf(1)) == Vector(6, 3));
   const Vector sent = server.Sent(kReplicaPeer);

@@ -10,13 +10,13 @@ using mercury::Code;
 namespace {
 
 Joining Says(int64_t elements = 10, int64_t checksum = 1) {
-  return {"10.0.0.1", 99, 2, 1, true, elements, checksum, false, {}, 1e9, ""};
+  return {"10.0.0.1", 99, 2, 1, 1, elements, checksum, false, {}, 1e9, ""};
 }
 
 }  // namespace
 
 TEST(a_job_begins_when_all_are_there_and_linked) {
-  Muster muster(2, 1, true, {});
+  Muster muster(2, 1, 1, {});
   CHECK_EQ(muster.Missing(), "the server, the replica, worker 0, worker 1");
   for (const int node : {1, kReplicaNode, kServerNode}) CHECK_OK(muster.Join(node, Says()));
   CHECK_FALSE(muster.all_joined());
@@ -36,26 +36,35 @@ TEST(a_job_begins_when_all_are_there_and_linked) {
   CHECK_TRUE(muster.all_ready());
 }
 
+TEST(replicas_in_reserve_have_seats_too) {
+  Muster muster(2, 1, 2, {});
+  CHECK_EQ(muster.Missing(), "the server, the replica, replica 1, worker 0, worker 1");
+  Joining joining = Says();
+  joining.replicas = 2;
+  CHECK_FALSE(muster.Awaits(ReplicaNode(2)));
+  CHECK_OK(muster.Join(ReplicaNode(1), joining));
+  CHECK_FALSE(muster.Awaits(ReplicaNode(1)));
+}
+
 TEST(who_is_not_awaited_is_refused) {
-  Muster muster(2, 1, false, {});
+  Muster muster(2, 1, 0, {});
   for (const int node : {kReplicaNode, kSchedulerNode, 2}) CHECK_FALSE(muster.Awaits(node));
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(2, Says()));
   Joining joining = Says();
-  joining.replica = false;
+  joining.replicas = 0;
   CHECK_OK(muster.Join(1, joining));
   CHECK_FALSE(muster.Awaits(1));
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(1, joining));
 }
 
 TEST(those_who_disagree_are_named) {
-  Muster muster(2, 1, true, {});
+  Muster muster(2, 1, 1, {});
   Joining other = Says();
   other.workers = 1;
-  other.replica = false;
+  other.replicas = 0;
   CHECK_EQ(muster.Join(0, other).text(),
            "worker 0 was told of 1 worker, 1 server and no replica; the scheduler of 2 workers, 1 "
-           "server "
-           "and a replica");
+           "server and 1 replica");
   CHECK_OK(muster.Join(0, Says()));
   CHECK_EQ(muster.Join(1, Says(11)).text(),
            "worker 1 has a model of 11 elements, worker 0 one of 10");
@@ -70,7 +79,7 @@ TEST(those_who_disagree_are_named) {
 }
 
 TEST(who_has_the_model_may_await_the_first_values) {
-  Muster muster(1, 1, true, {});
+  Muster muster(1, 1, 1, {});
   const auto says = [](int64_t elements) {
     Joining joining = Says(elements, elements);
     joining.workers = 1;
@@ -88,9 +97,9 @@ TEST(who_has_the_model_may_await_the_first_values) {
 }
 
 TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
-  Muster muster(2, 1, false, {}, {0.5, false});
+  Muster muster(2, 1, 0, {}, {0.5, false});
   Joining one = Says();
-  one.replica = false;
+  one.replicas = 0;
   CHECK_OK(muster.Join(kServerNode, one));
   one.has_rule = true;
   one.rule = {0.9, true};
@@ -108,13 +117,13 @@ TEST(workers_whose_optimizers_ask_for_the_same_are_obeyed) {
 }
 
 TEST(the_scheduler_s_rule_holds_where_no_worker_says_another) {
-  Muster muster(2, 1, true, {}, {0.5, false});
+  Muster muster(2, 1, 1, {}, {0.5, false});
   for (const int node : {kServerNode, kReplicaNode, 0, 1}) CHECK_OK(muster.Join(node, Says()));
   CHECK_EQ(muster.Called().rule.momentum, 0.5);
 }
 
 TEST(who_was_told_other_settings_is_told_both_values) {
-  Muster muster(2, 1, true, {{"BOUND", "30", false}, {"RULE", "sum", true}});
+  Muster muster(2, 1, 1, {{"BOUND", "30", false}, {"RULE", "sum", true}});
   Joining joining = Says();
   joining.told = "RULE=sum\n";
   CHECK_OK(muster.Join(1, joining));
@@ -134,7 +143,7 @@ TEST(all_of_several_servers_are_awaited_and_each_has_something_of_the_model) {
   Joining joining = Says(2, 7);
   joining.workers = 1;
   joining.servers = 3;
-  joining.replica = false;
+  joining.replicas = 0;
   CHECK_FALSE(muster.Awaits(ServerNode(3)));
   CHECK_STATUS(Code::kInvalidArgument, muster.Join(ServerNode(2), joining));  // two elements
   joining.elements = 3;

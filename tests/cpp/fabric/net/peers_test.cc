@@ -21,7 +21,13 @@ TEST(each_node_is_one_peer) {
     CHECK_EQ(ServerIndex(ServerNode(server)), server);
     CHECK_TRUE(IsServerNode(ServerNode(server)));
   }
-  for (const int node : {kReplicaNode, kSchedulerNode, 0}) CHECK_FALSE(IsServerNode(node));
+  for (int replica = 0; replica < kReplicasMost; ++replica) {
+    CHECK_EQ(ReplicaIndex(ReplicaNode(replica)), replica);
+    CHECK_TRUE(IsReplicaNode(ReplicaNode(replica)));
+    CHECK_FALSE(IsServerNode(ReplicaNode(replica)));
+  }
+  for (const int node : {kSchedulerNode, 0}) CHECK_FALSE(IsServerNode(node) || IsReplicaNode(node));
+  CHECK_FALSE(IsReplicaNode(ServerNode(kServersMost - 1)) || IsReplicaNode(kLeastNode - 1));
 }
 
 TEST(nodes_are_called_by_what_they_do) {
@@ -31,6 +37,7 @@ TEST(nodes_are_called_by_what_they_do) {
   CHECK_EQ(NodeText(7), "worker 7");
   CHECK_EQ(NodeText(ServerNode(2)), "server 2");
   CHECK_EQ(LogNameOf(ServerNode(2)), "server 2");
+  CHECK_EQ(NodeText(ReplicaNode(2)), "replica 2");
   CHECK_EQ(LogNameOf(kServerNode), "server 0");
   CHECK_EQ(LogNameOf(kReplicaNode), "replica 0");
   CHECK_EQ(LogNameOf(kSchedulerNode), "scheduler");

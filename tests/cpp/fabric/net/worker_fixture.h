@@ -21,14 +21,14 @@ struct WorkerFixture {
   std::shared_ptr<const Vector> model;  // the last one
   WorkerPart worker;
 
-  explicit WorkerFixture(double momentum = 0, size_t servers = 1, bool replica = false)
+  explicit WorkerFixture(double momentum = 0, size_t servers = 1, int replicas = 0)
       : worker(0, momentum, kPacket, &outbox,
                {[this](UpdateId id, Fate fate) { settled.emplace_back(id.number, fate); },
                 [this](int64_t version, const auto& what) {
                   got.push_back(version);
                   model = what;
                 }},
-               {}, nullptr, 10, servers, replica) {}
+               {}, nullptr, 10, servers, replicas) {}
 
   void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
     CHECK_OK(worker.Hear(peer, letter, haul, 0));

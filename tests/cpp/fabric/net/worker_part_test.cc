@@ -116,7 +116,7 @@ TEST(the_model_is_asked_for_again_when_another_is_the_server) {
   job.Hear(PeerOf(1), Model(7, 2), Of(Vector(10, 0)));  // once more
   CHECK_TRUE(job.got == std::vector<int64_t>{6});
   job.worker.Push({{0, 1}, 6, 0, 1}, Filled(1));
-  CHECK_TRUE(job.outbox.OneTo<Request>(kSchedulerPeer).of_replica);
+  CHECK_EQ(job.outbox.OneTo<Request>(kSchedulerPeer).reign, 1);
 }
 
 TEST(a_worker_passes_the_model_on_whether_it_wants_it_or_not) {
@@ -344,7 +344,7 @@ TEST(where_a_replica_may_take_over_a_sum_is_used_once_all_have_it) {
   Order all_have_it = MakeOrder(Order::kForget, 0);
   all_have_it.update = {0, 1};
   for (const bool lost : {false, true}) {
-    WorkerFixture fixture(0, 1, true);
+    WorkerFixture fixture(0, 1, 1);
     fixture.worker.Push({{0, 1}, 0, 40, 0, 0, true}, std::make_shared<const Vector>(10, 1.0F));
     fixture.worker.Get({0, 1});
     fixture.Hear(kServerPeer, Model(0, 1), sum(2));
