@@ -67,7 +67,7 @@ def _errors(process: Process) -> list[str]:
 
 
 def _called(name: str) -> str:
-    """The first server is the server, and there is one replica."""
+    """As its node is: the first one of several has no number."""
     first = name.startswith(("server", "replica")) and name.endswith(" 0")
     return "the " + name.removesuffix(" 0") if first else name
 

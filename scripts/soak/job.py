@@ -21,6 +21,7 @@ from scripts.soak.verdict import Process
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAINING = str(ROOT / "scripts" / "soak" / "training.py")
+REPLICAS = 2  # one follows the server, and one is in reserve
 FABRIC_TRAINING = str(ROOT / "scripts" / "soak" / "fabric_training.py")
 SCHEDULER_PORT = 9091
 _LOOK_S = 0.05
@@ -60,7 +61,7 @@ class DisturbedJob:
         command: tuple[str, ...] = (),
         fabric: bool = False,
     ) -> None:
-        """`command`: before each process's own. `fabric`: under MLfabric, and with a replica."""
+        """`command`: before each process's own. `fabric`: under MLfabric, and with two replicas."""
         self._folder = folder
         self._fabric = fabric
         self._van, self._workers, self._servers = van, workers, servers
@@ -68,7 +69,8 @@ class DisturbedJob:
         self._command = command
         self.names = ["scheduler_0"]
         self.names += [f"server_{i}" for i in range(servers)]
-        self.names += ["replica_0"] * fabric
+        self._replicas = [f"replica_{i}" for i in range(REPLICAS if fabric else 0)]
+        self.names += self._replicas
         self.names += [f"worker_{i}" for i in range(workers)]
         self._children: dict[str, Child] = {}
         self._ended_at: dict[str, float] = {}
@@ -111,7 +113,7 @@ class DisturbedJob:
             DMLC_NODE_HOST=self._bed.address(name),
             DMLC_NUM_WORKER=str(self._workers),
             DMLC_NUM_SERVER=str(self._servers),
-            DMLC_NUM_REPLICA=str(int(self._fabric)),
+            DMLC_NUM_REPLICA=str(len(self._replicas)),
             MERCURY_JOB_TOKEN=self._token,
             OMP_NUM_THREADS="1",
             PYTHONUNBUFFERED="1",
@@ -149,7 +151,7 @@ class DisturbedJob:
         servers = [name for name in self.names if name.startswith("server")]
         workers = [name for name in self.names if name.startswith("worker")]
         if self._fabric:
-            others = [*servers, "replica_0", *workers]
+            others = [*servers, *self._replicas, *workers]
             pairs = list(itertools.combinations(others, 2))
         else:
             others = servers + workers

@@ -72,8 +72,8 @@ def page(runs: Sequence[Run]) -> str:
         "An [elastic](elastic.md) job goes on without the nodes that are hit. So does one under\n"
         "[MLfabric](fabric.md), in any of its modes, unless it is the scheduler that is hit, or\n"
         "all workers go in step and one is; its model must then be the sum of what its workers\n"
-        "know to be committed. These have one server or three, any of which may be hit, and a\n"
-        "replica; without a replica, a lost server ends the job.\n\n"
+        "know to be committed. These have one server or three, any of which may be hit, and\n"
+        "replicas; without one, a lost server ends the job.\n\n"
         f"{len(rounds)} jobs in {_hours(rounds):.1f} h, {len(wrong)} of them wrong.\n\n"
     )
     text += table(rounds) + "\nMade by:\n\n"

@@ -23,19 +23,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FleetHosts hosts;
   hosts.workers = {1, 2};
   hosts.replica = 3;
+  hosts.reserve = {{ReplicaNode(1), 4}};
   Collector collector(hosts, CollectorOptions());
   ModelDaemon server(Role::kServer, 3, true);
   ModelDaemon replica(Role::kReplica, 3, false);
   ModelSteps steps;
   if (const auto* request = std::get_if<Request>(&letter)) {
     (void)collector.Push(*request);
-    collector.Got(request->id);
+    collector.Got(request->id, request->reign);
   } else if (const auto* news = std::get_if<News>(&letter)) {
     collector.Committed(news->places, news->version);
     collector.Voided(news->places);
     collector.Held(news->places);
     collector.ReplicaHas(news->places);
     collector.ReplicaApplied(news->places, news->history_norm);
+    collector.ReplicaCaughtUp(news->place, news->history_norm);
+    collector.Lost(kServerNode);
+    collector.TookOver(news->version);
   } else if (const auto* order = std::get_if<Order>(&letter)) {
     WorkerDaemon worker;
     worker.Keep(order->hop.update, 1);

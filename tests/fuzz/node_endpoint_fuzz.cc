@@ -213,7 +213,8 @@ struct Player {
         servers(bytes->Odd() ? 2 : 1),
         number(servers == 2 && bytes->Odd() ? ServerNode(1) : bytes->Between(kSchedulerNode, 0)),
         end(number, kPacketBytes, [](int, const Letter&) { return Status::Ok(); }) {
-    std::vector<Seat> seats{{kServerNode, "h0", 1}, {kReplicaNode, "h1", 1}};
+    std::vector<Seat> seats{{ReplicaNode(1), "h1", 1}, {kReplicaNode, "h1", 1}};
+    seats.push_back({kServerNode, "h0", 1});
     if (servers == 2) seats.push_back({ServerNode(1), "h3", 1});
     for (int w = 0; w < 2; ++w) seats.push_back({w, "h2", 1});
     if (number == kSchedulerNode) {
@@ -247,6 +248,7 @@ struct Player {
       end.Play(worker.get(), {kElements, momentum > 0, codec, servers, kElements});
     }
     if (servers == 2) peers.push_back(PeerOf(ServerNode(1)));
+    peers.push_back(PeerOf(ReplicaNode(1)));
     for (const int peer : peers) {
       if (peer != PeerOf(number)) end.Open(peer);
     }

@@ -23,6 +23,7 @@ from tests.integration.fabric_process import DIES, FOLDER, LENGTH, RANK, ROLE
 
 SHAPE = (250, 400)  # 400 kB: several packets
 DIES_AT = 8  # versions, or steps of a worker
+IDLE_S = 2.5  # after that, nothing that it was sent is still to be confirmed
 
 
 def work(model: Any) -> None:
@@ -32,6 +33,7 @@ def work(model: Any) -> None:
     versions = []
     for step in range(LENGTH):
         if DIES and step == DIES_AT:
+            time.sleep(IDLE_S if sys.argv[4] == "SIGSTOP" else 0)
             own.die(sys.argv[4])
         if step == LENGTH - 3:
             own.await_death()

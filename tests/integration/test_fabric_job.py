@@ -195,6 +195,17 @@ def test_a_server_that_hangs_is_replaced(tmp_path: Path) -> None:
     assert told(tmp_path, "replica_0")["stats"]["is_server"]
 
 
+def test_nobody_waits_for_a_worker_that_hangs(tmp_path: Path) -> None:
+    """The server says nothing to it, so that only the scheduler notices."""
+    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "6000", "MERCURY_FABRIC_MODE": "stale:1"}
+    command = [SCRIPT, str(tmp_path), "12", "worker_2", "SIGSTOP"]
+    with cluster(command, 3, 1, "mercury", env=env) as job:
+        others = [process for process in job.processes if process.name != "worker 2"]
+        job.wait_until("ended", lambda: all(other.code is not None for other in others))
+        assert all(other.code == 0 for other in others), job.report()
+        assert "worker 2 is lost" in job.scheduler.output
+
+
 def test_a_feed_is_heard_and_slow_links_make_groups(tmp_path: Path) -> None:
     feed = tmp_path / "feed"
     slow = {"host": "127.0.0.110", "in": 2e7, "out": 2e7}  # the server's: 160 ms an update

@@ -115,6 +115,9 @@ class LetterWalk : public FieldWalk<A, LetterWalk<A>> {
   bool Walk(Its<A, GetLetter>& its) { return All(its.wish); }
   bool Walk(Its<A, UnreachableLetter>& its) { return All(its.node); }
   bool Walk(Its<A, ServerIsLetter>& its) { return All(its.node); }
+  bool Walk(Its<A, GoneLetter>& its) {
+    return All(its.node) && Must(its.node >= kLeastNode && its.node < kWorkersMost);
+  }
   bool Walk(Its<A, Carriage>& its) {
     return All(its.from, its.to, its.bits, its.start_s, its.end_s, its.passed_on);
   }

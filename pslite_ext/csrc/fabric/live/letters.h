@@ -145,6 +145,9 @@ struct GotLetter {    // it has the sum of an all-reduce
 struct UnreachableLetter {  // the link to `node` is broken
   int node = 0;
 };
+struct GoneLetter {  // the scheduler has lost `node`
+  int node = 0;
+};
 struct ServerIsLetter {  // `node` is the server from now on
   int node = 0;
 };
@@ -164,14 +167,14 @@ struct StripeLetter {
 using Letter = std::variant<Request, Order, News, ConfirmLetter, Joining, Attendance, ReadyLetter,
                             BeginLetter, TimeLetter, UpdatesLetter, AbortedLetter, GetLetter,
                             ModelLetter, UnreachableLetter, ServerIsLetter, Carriage, GotLetter,
-                            AskingLetter, Tree, Hearing, StripeLetter>;
+                            AskingLetter, Tree, Hearing, StripeLetter, GoneLetter>;
 
 // Who gets what; the time and broken transfers are every node's. The parts do not compile if they
 // do not handle what they get, and refuse the rest.
 template <typename L, typename... Ls>
 constexpr bool kIsOneOf = (std::is_same_v<L, Ls> || ...);
-template <typename L>  // before the job begins
-constexpr bool kForNode = kIsOneOf<L, Joining, Attendance, ReadyLetter, BeginLetter>;
+template <typename L>  // who is there
+constexpr bool kForNode = kIsOneOf<L, Joining, Attendance, ReadyLetter, BeginLetter, GoneLetter>;
 template <typename L>
 constexpr bool kForScheduler =
     kIsOneOf<L, Request, News, UnreachableLetter, Carriage, GotLetter, AskingLetter, Hearing>;

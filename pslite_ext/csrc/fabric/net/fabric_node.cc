@@ -195,6 +195,11 @@ Status FabricNode::Control(int peer, const Letter& letter) {
         answers_.Begin();
         return Status::Ok();
       },
+      [&](const GoneLetter& its) {
+        if (!from_scheduler || !begun_) return refuse();
+        lane_->Post([this, peer = PeerOf(its.node)] { GiveUp(peer); });  // links are being walked
+        return Status::Ok();
+      },
       [&](const Order& order) {
         if (!from_scheduler) return refuse();
         Status status;
@@ -326,8 +331,16 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
                     .By({Blame::kNamed, party}));
   }
   if (!left) Log(LogLevel::kWarning, who + " is lost: " + how);
-  if (is_scheduler() || left) return;
+  if (left) return;
+  if (is_scheduler()) return Broadcast(GoneLetter{NodeOf(peer)});
   endpoint_->Post(kSchedulerPeer, UnreachableLetter{NodeOf(peer)});
+}
+
+// The scheduler has lost that node. A node that hangs is not noticed by who says nothing to it.
+void FabricNode::GiveUp(int peer) {
+  if (!endpoint_->Linked(peer)) return;
+  lane_->Close(peer);
+  endpoint_->Close(peer, NowUs());
 }
 
 void FabricNode::Over() {

@@ -109,6 +109,7 @@ class FabricNode {
   void Linked(int peer, TcpSocket socket);
   void SayReady();
   void Gone(int peer, const Status& status, bool left);
+  void GiveUp(int peer);
   void Turn(int64_t now_us);
   Status Control(int peer, const Letter& letter);
   Status Join(int peer, const Joining& joining);
