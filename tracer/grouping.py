@@ -42,6 +42,19 @@ class Groups:
         """The row in which each group has its greatest value."""
         return self.sorted_rows(values)[self.last]
 
+    def lead(self, values: Array) -> tuple[Ints, Array]:
+        """The same rows, and by how much each is above the next greatest; -1: it is alone."""
+        order = self.sorted_rows(values)
+        first, next_one = order[self.last], order[np.maximum(self.last - 1, 0)]
+        return first, np.where(self.count() > 1, values[first] - values[next_one], -1)
+
+    def median(self, values: Array) -> Array:
+        ordered, count = values[self.sorted_rows(values)], self.count()
+        middle: Array = (
+            ordered[self.begin + (count - 1) // 2] + ordered[self.begin + count // 2]
+        ) / 2
+        return middle
+
     def sorted_rows(self, values: Array) -> Ints:
         """Rows, group by group, each group in ascending order of `values`."""
         rows: Ints = np.lexsort((values, self.index))

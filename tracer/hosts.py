@@ -7,6 +7,7 @@ other workers push to it, and the leader sends what they have brought, with its 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,18 +27,46 @@ class HostRows:
             if server < rows.servers:
                 self._leader_of[server] = worker
         self.at_host = self._leader_of[rows.server] >= 0
+
+    @cached_property
+    def _last_sum(self) -> tuple[Ints, Ints]:
         away = np.flatnonzero(~self.at_host)
-        self._last_sum = self._by_place(away, rows.worker[away], rt.W_PULL_RECV)
+        return self._by_place(away, self._rows.worker[away], rt.W_PULL_RECV)
+
+    @cached_property
+    def _last_push(self) -> tuple[Ints, Ints]:
         here = np.flatnonzero(self.at_host)
-        self._last_push = self._by_place(here, self._leader_of[rows.server[here]], rt.S_PUSH_SEND)
+        return self._by_place(here, self._leader_of[self._rows.server[here]], rt.S_PUSH_RECV)
 
     def leaders_row(self, at: Ints) -> Ints:
         """Of rows at a host's sums: the leader's whose sum came last; -1: there is none."""
         return self._look(self._last_sum, at, self._leader_of[self._rows.server[at]])
 
     def others_row(self, at: Ints) -> Ints:
-        """Of rows of a leader: the other worker's whose push was in last; -1: there is none."""
+        """Of rows of a leader: the other worker's whose push came last; -1: there is none."""
         return self._look(self._last_push, at, self._rows.worker[at])
+
+    def last_within(self, at: Ints) -> tuple[Ints, Ints]:
+        """Of rows of leaders: who came last into the host's sum, and by how much; -1: not known.
+
+        Nothing of the leader's own travels within the host: it is there when it is handed over.
+        """
+        rows = self._rows
+        others = np.flatnonzero(self.at_host & rows.has(rt.S_PUSH_RECV))
+        own = np.flatnonzero(~self.at_host & rows.has(rt.W_PUSH_SEND))
+        codes = (
+            self._code(others, self._leader_of[rows.server[others]]),
+            self._code(own, rows.worker[own]),
+        )
+        times = rows.times[rt.S_PUSH_RECV][others], rows.times[rt.W_PUSH_SEND][own]
+        code = np.concatenate(codes)
+        both = np.isin(code, np.intersect1d(*codes))
+        # Of a tensor in pieces, the leader has a row each.
+        each = group(code[both], rows.worker[np.append(others, own)][both])
+        hosts = group(each.keys[0])
+        last, by = hosts.lead(each.most(np.concatenate(times)[both]))
+        found = self._look((hosts.keys[0], np.arange(len(hosts))), at, rows.worker[at])
+        return np.append(each.keys[1][last], -1)[found], np.append(by, -1)[found]
 
     def _code(self, index: Ints, worker: Ints) -> Ints:
         rows = self._rows

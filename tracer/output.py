@@ -20,14 +20,17 @@ def whole_file(path: str | Path) -> Iterator[IO[bytes]]:
 
     A device or a pipe is written to as it is, and a link stays one.
     """
-    target = Path(os.path.realpath(path))
-    special = os.path.exists(target) and not target.is_file() and not target.is_dir()
+    special = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    # Of a pipe, what the link /dev/stdout says is no name.
+    target = Path(path if special else os.path.realpath(path))
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
             yield file
         if not special:
             os.replace(part, target)
+    except BrokenPipeError:
+        raise  # its reader has seen enough
     except OSError as error:
         raise TraceError(
             f"{target}: cannot be written: {error.strerror or error}; "
@@ -59,7 +62,13 @@ def whole_directory(path: str | Path) -> Iterator[Path]:
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    return json.dumps(_plain(value), indent=indent, allow_nan=False) + "\n"
+    """Without indentation, as short as can be."""
+    separators = (",", ":") if indent is None else None
+    try:
+        text = json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_plain(value), indent=indent, separators=separators, allow_nan=False)
+    return text + "\n"
 
 
 def print_json(value: Any) -> None:

@@ -21,6 +21,26 @@ W_PUSH_SEND, W_PUSH_RECV, W_PULL_SEND, W_PULL_RECV = range(STAGES)
 S_PUSH_RECV, S_PUSH_SEND, S_PULL_RECV, S_PULL_SEND = range(STAGES, 2 * STAGES)
 
 
+@dataclass(frozen=True)
+class Places:
+    """One number for iteration, key, worker and server, ascending with all four."""
+
+    keys: Ints  # ascending
+    workers: int
+    servers: int
+
+    def code(self, iteration: Ints, key: Ints, worker: Ints | int, server: Ints | int) -> Ints:
+        place = np.searchsorted(self.keys, key)
+        code: Ints = (iteration * len(self.keys) + place) * self.workers + worker
+        return code * self.servers + server
+
+    def decoded(self, code: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        rest, server = np.divmod(code, self.servers)
+        rest, worker = np.divmod(rest, self.workers)
+        iteration, place = np.divmod(rest, max(len(self.keys), 1))
+        return iteration, self.keys[place], worker, server
+
+
 @dataclass
 class RoundTrips:
     """Columns: a row for each push of a worker to a server and the pull that answers it."""
@@ -63,6 +83,10 @@ class RoundTrips:
     def columns(self, *names: str) -> dict[str, Ints]:
         """Of these names, such as a table begins with."""
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def places(self) -> Places:
+        return Places(np.asarray(list(self.keys), np.int64), self.workers, self.servers)
 
     def in_turn(self) -> RoundTrips:
         """Requests that were sent ahead of a confirmation, as if they had followed it.
@@ -115,15 +139,15 @@ def _rows_of(trace: Trace) -> tuple[Ints, Array]:
 def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
     """The round trips of a run; `add_us` moves each node's times, a number a record."""
     workers, servers, keys = run.num_workers, run.num_servers, run.keys()
-    num_keys = max(keys, default=0) + 1
     if not run.traces:
         raise TraceError(f"{run.path}: holds scheduler traffic only; nothing can be analysed")
-    iterations = 1 + max((int(trace.iteration().max(initial=0)) for trace in run.traces), default=0)
-    if iterations * num_keys * workers * servers >= 1 << 62:
+    last = max((int(trace.iteration().max(initial=0)) for trace in run.traces), default=0)
+    if (last + 1) * len(keys) * workers * servers >= 1 << 62:
         raise TraceError(
-            f"{run.path}: names key {num_keys - 1} and iteration {iterations - 1}, which cannot "
-            "both be right; mercury trace check says where"
+            f"{run.path}: names iteration {last} and {workers} workers and {servers} servers, "
+            "which cannot all be right; mercury trace check says more"
         )
+    places = Places(np.asarray(list(keys), np.int64), workers, servers)
     codes: list[Ints] = []
     parts: list[tuple[Trace, Ints]] = []
     for trace in run.traces:
@@ -132,8 +156,7 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
         worker, server = trace.ends(rows)
         inside = (worker < workers) & (server < servers)
         rows, iteration = rows[inside], iteration[inside]
-        code = (iteration * num_keys + records.key[rows]) * workers + worker[inside]
-        codes.append(code * servers + server[inside])
+        codes.append(places.code(iteration, records.key[rows], worker[inside], server[inside]))
         parts.append((trace, rows))
     unique = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
     initialised = np.full(workers, MISSING, np.int64)
@@ -154,10 +177,7 @@ def round_trips(run: Run, add_us: dict[str, Ints] | None = None) -> RoundTrips:
         for which, wanted in enumerate(((W_PUSH_SEND, S_PUSH_RECV), (W_PULL_RECV, S_PULL_SEND))):
             mask = np.isin(operation, wanted)
             sizes[which, place[mask]] = records.length[rows][mask]
-    rest, server = np.divmod(unique, servers)
-    rest, worker = np.divmod(rest, workers)
-    iteration, key = np.divmod(rest, num_keys)
     return RoundTrips(
-        iteration, key, worker, server, times, sizes[0], sizes[1], initialised, keys,
+        *places.decoded(unique), times, sizes[0], sizes[1], initialised, keys,
         run.mode, run.training, workers, servers, run.leaders,
     )  # fmt: skip

@@ -11,10 +11,13 @@ import numpy as np
 
 from tracer.errors import TraceError
 from tracer.format.reader import read_trace
-from tracer.format.record import Header, Problem, Trace, whole_number
+from tracer.format.record import CODE, Header, Problem, Trace, whole_number
+from tracer.format.step_numbers import StepNumbers, of_pushes
+from tracer.grouping import group
 from tracer.progress import Progress
 
 SUFFIXES = (".txt", ".dlc")
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -171,6 +174,27 @@ def _fill_in(traces: Sequence[Trace]) -> None:
                 trace.header = replace(trace.header, **{what: most})
 
 
+def _steps(workers: Sequence[Trace]) -> StepNumbers:
+    """By the worker that has pushed most. Of a tensor in pieces, the first counts as pushed and
+    the last as answered."""
+
+    def pushes(trace: Trace) -> int:
+        return int((trace.records.operation == CODE["Push_Send_Worker"]).sum())
+
+    trace = max(workers, key=pushes, default=None)
+    if trace is None:
+        return StepNumbers()
+    r, number = trace.records, trace.numbers()
+    times = []
+    for name, nothing in (("Push_Send_Worker", _NEVER), ("Pull_Recv_Worker", -1)):
+        times.append(np.where((r.operation == CODE[name]) & (number >= 0), r.time, nothing))
+    places = group(r.key, number)
+    key, number = places.keys
+    pushed, answered = places.least(times[0]), places.most(times[1])
+    there = np.flatnonzero(pushed < _NEVER)
+    return of_pushes(*(column[there] for column in (key, number, pushed, answered)))
+
+
 def assemble(traces: Sequence[Trace], path: str = "") -> Run:
     """Traces as one run; an error if they cannot be of one."""
     _fill_in(traces)
@@ -193,8 +217,12 @@ def assemble(traces: Sequence[Trace], path: str = "") -> Run:
             )
         seen[place] = trace
     ordered = [seen[place] for place in sorted(seen)]
+    workers = [t for t in ordered if t.header.role == "worker" and not t.is_scheduler_traffic]
+    steps = _steps(workers)
+    for trace in ordered:
+        trace.steps = steps
     return Run(
-        workers=[t for t in ordered if t.header.role == "worker" and not t.is_scheduler_traffic],
+        workers=workers,
         servers=[t for t in ordered if t.header.role == "server" and not t.is_scheduler_traffic],
         scheduler=[t for t in ordered if t.is_scheduler_traffic],
         problems=[problem for trace in ordered for problem in trace.problems],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.trace.figure_8 import figure_8
 from tests.trace.synthetic_runs import plans, run_of
 from tracer.check import ERROR, Finding, check_run, run_rules
-from tracer.format.record import DEP_LIST, FIRST_PACKET, OPERATIONS, Note, Trace
+from tracer.format.record import DEP_LIST, FIRST_PACKET, NODES_MOST, OPERATIONS, Note, Trace
 from tracer.run import Run, assemble, read_run
 from tracer.synthetic import Plan
 
@@ -106,6 +106,18 @@ def first_packet_too_soon(run: Run) -> None:
     r.time[np.flatnonzero(r.operation == FIRST_PACKET)[5]] -= 10**6
 
 
+def op_id_of_nothing(run: Run) -> None:
+    r = run.workers[0].records
+    row = training_row(run.workers[0], 0)
+    r.key[row] = r.op_num[row] = 2**31 - 1
+
+
+def header_of_nothing(run: Run) -> None:
+    op_id_of_nothing(run)
+    header = run.workers[0].header
+    run.workers[0].header = replace(header, workers=NODES_MOST, servers=NODES_MOST)
+
+
 # In packets alone.
 PACKETS: dict[str, tuple[Callable[[Run], None], set[str]]] = {
     "a first packet twice": (first_packet_twice, {"twice"}),
@@ -127,6 +139,7 @@ DAMAGE: dict[str, tuple[Callable[[Run], None], set[str]]] = {
     "wrong d_time": (lambda run: change(run, "d_time", 2, 7), {"d_time"}),
     "wrong op_id": (lambda run: change(run, "op_num", 2, 1), {"op_num"}),
     "wrong source": (lambda run: change(run, "src", 4, 1), {"ends"}),
+    "a header of nothing": (header_of_nothing, {"op_id"}),
     "a node that is not": (lambda run: change(run, "node", 4, 30), {"peer"}),
     "the other role's operation": (lambda run: change(run, "operation", 4, -4), {"role"}),
 }
@@ -141,6 +154,22 @@ def test_damage_is_found(name: str) -> None:
     assert findings
     assert rules <= {finding.rule for finding in findings if finding.severity == ERROR}, findings
     assert all("\n" not in str(finding) for finding in findings)
+
+
+def test_an_op_id_of_nothing_hides_nothing_else() -> None:
+    run = run_of(replace(PLAN, workers=3))
+    op_id_of_nothing(run)
+    change(run, "length", 6, 5)
+    findings = check_run(run)
+    assert {"counts", "length"} <= {finding.rule for finding in findings}
+    assert any("key 2147483647" in finding.text for finding in findings)
+
+
+def test_a_file_that_names_only_nodes_that_are_not() -> None:
+    run = assemble([run_of(PLAN).servers[0]])
+    run.servers[0].records.node += 30
+    findings = check_run(run)
+    assert {"peer", "node-missing"} <= {finding.rule for finding in findings}
 
 
 def test_a_file_that_says_it_is_incomplete_is_only_warned_about() -> None:

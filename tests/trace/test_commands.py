@@ -90,6 +90,21 @@ def test_a_device_and_a_link_stay_what_they_are(tmp_path: Path) -> None:
     assert target.read_bytes() == b"all of it"
 
 
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with pytest.raises(BrokenPipeError), whole_file(f"/dev/fd/{theirs}") as file:
+        file.write(b"all of it")
+    os.close(theirs)
+
+
+def test_an_example_replaces_no_traces(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in run.iterdir()}
+    assert main(["example", str(run)]) == MISUSED
+    assert "holds traces already; choose another directory" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
+
+
 def test_names_and_numbers_that_no_run_has(run: Path, tmp_path: Path) -> None:
     text = (run / "trace_worker_1.txt").read_text()
     body = "".join(line for line in text.splitlines(True) if line[:1].isdigit())

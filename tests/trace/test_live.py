@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 
 from tests.cluster import ROOT, clean_environment, mercury
-from tests.trace.synthetic_runs import run_of
+from tests.trace.synthetic_runs import run_of, two_hosts
 from tracer.analysis import exposed, stragglers
 from tracer.clocks import aligned
 from tracer.errors import TraceError
-from tracer.format.record import ROLES, Trace
+from tracer.format.record import ROLES, Note, Trace
 from tracer.format.writer import write_trace
 from tracer.live import tail
 from tracer.live.page import line, page
 from tracer.live.watch import LinkFigures, Picture, Watch, WorkerFigures
 from tracer.run import trace_paths
-from tracer.synthetic import Plan, synthesize, write_run
+from tracer.synthetic import Plan, PlannedTensor, synthesize, write_run
 
 PLAN = Plan(
     workers=3, servers=2, iterations=30, mode="mercury", jitter_us=900, slower_us=(0, 4000, 0),
@@ -84,6 +84,19 @@ def test_a_growing_run_is_told_as_the_analysis_tells_it(
     assert gradients == pytest.approx(sum(one.to_worker for one in last.links), rel=0.1)
 
 
+def test_keys_that_are_pushed_less_often_are_no_old_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracer.live.watch.RECENT_US", 50_000)
+    tensors = PlannedTensor("critic", 1000), PlannedTensor("generator", 2000, every=4)
+    write_run(Plan(iterations=60, tensors=tensors), tmp_path / "run")
+    for worker in grown(tmp_path / "run", tmp_path / "growing", 20).workers:
+        assert worker.step == 59
+        assert worker.steps_per_s is not None
+        assert worker.step_ms is not None
+        assert worker.steps_per_s * worker.step_ms == pytest.approx(1000, rel=0.2)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_of_a_long_file_the_end_is_read(
     binary: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -100,14 +113,57 @@ def test_of_a_long_file_the_end_is_read(
         assert len(late._nodes["trace_worker_0"].steps) < PLAN.iterations
 
 
-def told_of(folder: Path, change: Callable[[Trace], Trace]) -> Picture:
-    """Of PLAN's files, the servers' so changed."""
-    for trace in synthesize(PLAN):
-        of_server = trace.header.role == "server" and not trace.is_scheduler_traffic
-        write_trace(change(trace) if of_server else trace, folder / (trace.path + ".txt"))
+def watched(folder: Path, traces: list[Trace]) -> Watch:
+    for trace in traces:
+        write_trace(trace, folder / (trace.path + ".txt"))
     watch = Watch(folder)
     watch.look()
-    return watch.picture()
+    return watch
+
+
+def test_who_is_slow_though_all_last_packets_come_together(tmp_path: Path) -> None:
+    plan = Plan(
+        mode="mercury", iterations=8, tensors=(PlannedTensor("big", 2_000_000),),
+        window_bytes=100_000, slower_us=(0, 20_000),
+    )  # fmt: skip
+    slowest = watched(tmp_path, synthesize(plan)).picture().slowest
+    assert slowest is not None
+    assert (slowest.rank, slowest.behind_ms) == (1, 20)
+
+
+def test_a_leader_is_not_called_slow_for_its_neighbour(tmp_path: Path) -> None:
+    traces = two_hosts(slower_us=(0, 20_000))
+    told = watched(tmp_path, traces).picture()
+    assert told.slowest is not None
+    assert told.slowest.rank == 1
+    assert told.slowest.behind_ms == pytest.approx(20, abs=1)
+    assert [worker.last_share for worker in told.workers] == [0, 1, 0, 0]
+
+
+def test_a_job_goes_on_without_a_worker(tmp_path: Path) -> None:
+    """It left in order, so that its file has an end; the others still train."""
+    traces = synthesize(PLAN)
+    for trace in traces:
+        if trace.header.node == "worker 2":
+            trace.records = trace.records.take(trace.iteration() < 10)
+        else:
+            trace.notes[-1] = Note(len(trace.records), "without worker 2: lost worker 2: it left")
+    watch = watched(tmp_path, traces)
+    told = watch.picture()
+    assert told.step == PLAN.iterations - 1
+    assert [worker.rank for worker in told.workers] == [0, 1]
+    assert not told.over
+    assert not watch.some_are_over
+    assert line(told).endswith("without worker 2")
+
+
+def told_of(folder: Path, change: Callable[[Trace], Trace]) -> Picture:
+    """Of PLAN's files, the servers' so changed."""
+    traces = [
+        change(trace) if trace.path.startswith("trace_server_") else trace
+        for trace in synthesize(PLAN)
+    ]
+    return watched(folder, traces).picture()
 
 
 def test_who_is_slow_among_those_who_push_to_a_server(tmp_path: Path) -> None:

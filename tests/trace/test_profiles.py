@@ -91,6 +91,15 @@ def test_torch_s_kernels_and_arrows(tmp_path: Path) -> None:
     assert sum(e["ph"] == "i" for e in events) == 1
 
 
+def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
+    profile = mxnet(START_US, OPERATORS)
+    profile["traceEvents"][3]["args"] = {"loss": float("nan")}
+    merged(tmp_path, [written(tmp_path / "worker_0.json", profile)])
+    text = (tmp_path / "merged.json").read_text()
+    assert '"args":{"loss":null}' in text
+    assert "NaN" not in text
+
+
 def test_slices_that_cross_are_put_apart(tmp_path: Path) -> None:
     crossing = [("a", 0, 100), ("b", 50, 150), ("c", 60, 90), ("d", 150, 160)]
     events = merged(tmp_path, [f"0:{written(tmp_path / 'p.json', mxnet(START_US, crossing))}"])

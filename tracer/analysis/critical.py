@@ -8,6 +8,7 @@ which the path begins.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ QUESTION = "Which chain of events, across all nodes, makes an iteration as long 
 
 # From an iteration's end backwards: what a segment is, where it ends, where it begins, and to which
 # row it goes: the same, the worker whose push was last, or the tensor's piece confirmed last.
-SAME, LAST_WORKER, LAST_PIECE = range(3)
+SAME, LAST_WORKER, LAST_PIECE, LAST_BEGUN = range(4)
 STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
     "zmq": (
         ("parameters on the wire", rt.W_PULL_RECV, rt.S_PULL_SEND, SAME),
@@ -39,7 +40,7 @@ STEPS: dict[str, tuple[tuple[str, int, int, int], ...]] = {
         ("last sum on the wire", rt.W_PULL_RECV, rt.S_PULL_SEND, SAME),
         ("update and sending sums", rt.S_PULL_SEND, rt.S_PUSH_SEND, LAST_WORKER),
         ("last packet on the wire", rt.S_PUSH_SEND, rt.W_PUSH_RECV, SAME),
-        ("sending packets", rt.W_PUSH_RECV, rt.W_PUSH_SEND, SAME),
+        # And then the packets before it (_packets).
     ),
 }
 # Where the sum was asked for ahead, right behind the push, nothing waits for the confirmation.
@@ -50,9 +51,12 @@ AHEAD = (
     ("gradient on the wire", rt.S_PUSH_RECV, rt.W_PUSH_SEND, SAME),
 )
 COMPUTATION = "computation"
+# Packets of who is ahead are held back until all workers have begun: from there on they are sent,
+# and before that the path is with the worker that began last.
+SENDING, FIRST_PACKET = "sending packets", "first packet on the wire"
 # Where workers share a host, a sum comes to most of them by way of their leader, and a leader's
 # copy holds the others': the path goes through both hops.
-WITHIN = "sum within the host", "last packet within the host"
+WITHIN = "sum within the host", "first packet within the host"
 
 
 def path(table: RoundTrips) -> Table:
@@ -68,11 +72,11 @@ def path(table: RoundTrips) -> Table:
             last = _to_leaders(rows, within, last, parts)
         for steps, at in ((STEPS[rows.mode], last[~ahead]), (AHEAD, last[ahead])):
             for what, end, begin, where in steps:
-                if within is not None and begin == rt.W_PUSH_SEND:
-                    at = _to_others(rows, within, at, what, parts)
                 ends = rows.times[end][at]
                 at = goes_to[where][at]
                 parts.append(_segment(rows, at, what, rows.times[begin][at], ends, begin < STAGES))
+            if rows.by_packets:
+                at = _packets(rows, within, at, goes_to[LAST_BEGUN][at], parts)
             parts.append(_computation(rows, at))
     names = ("iteration", "what", "node", "key", "begin_us", "us")
     columns: dict[str, Any] = {
@@ -94,35 +98,55 @@ def _to_leaders(
     return np.where(hops, to, at)
 
 
-def _to_others(
-    rows: RoundTrips, within: HostRows, at: Ints, what: str, parts: list[dict[str, Array]]
+@dataclass
+class _Sending:
+    """The way from the last packets sent back to the pushes that they had to wait for."""
+
+    rows: RoundTrips
+    at: Ints
+    what: Array
+    end: Ints
+
+    def follow(self, to: Ints, way: str) -> dict[str, Array]:
+        """To those that came while it was sent: only from then on did it not wait for them."""
+        came, pushed = self.rows.times[rt.S_PUSH_RECV][to], self.rows.times[rt.W_PUSH_SEND][self.at]
+        hops = (to >= 0) & (to != self.at) & (came > pushed) & (came <= self.end)
+        part = _segment(self.rows, self.at[hops], self.what[hops], came[hops], self.end[hops], True)
+        self.at, self.end = np.where(hops, to, self.at), np.where(hops, came, self.end)
+        self.what = np.where(hops, way, self.what)
+        return part
+
+
+def _packets(
+    rows: RoundTrips, within: HostRows | None, at: Ints, last: Ints, parts: list[dict[str, Array]]
 ) -> Ints:
-    """A leader that had to wait for another worker's packets sent its last ones after that."""
-    to = within.others_row(at)
-    there = rows.times[rt.S_PUSH_SEND][to]
-    hops = (to >= 0) & (there > rows.times[rt.W_PUSH_SEND][at])
-    here, to = at[hops], to[hops]
-    parts.append(_segment(rows, here, what, there[hops], rows.times[rt.W_PUSH_RECV][here], True))
-    left = rows.times[rt.W_PUSH_RECV][to]
-    parts.append(_segment(rows, to, WITHIN[1], left, there[hops], True))
-    out = at.copy()
-    out[hops] = to
-    return out
+    """`last` began last of the same sums."""
+    way = _Sending(rows, at, np.full(len(at), SENDING, object), rows.times[rt.W_PUSH_RECV][at])
+    parts.append(way.follow(last, FIRST_PACKET))
+    if within is not None:
+        parts.append(way.follow(within.others_row(way.at), WITHIN[1]))
+    pushed = rows.times[rt.W_PUSH_SEND][way.at]
+    parts.append(_segment(rows, way.at, way.what, pushed, way.end, True))
+    return way.at
 
 
-def _goes_to(rows: RoundTrips) -> tuple[Ints, Ints, Ints]:
+def _goes_to(rows: RoundTrips) -> tuple[Ints, Ints, Ints, Ints]:
     """For each row, the row that each kind of step goes to."""
     same = np.arange(len(rows))
     pieces = group(rows.iteration, rows.key, rows.worker)
     last_piece = pieces.row_of_most(rows.times[rt.W_PUSH_RECV])[pieces.index]
     if rows.training == ASYNCHRONOUS:
-        return same, same, last_piece
+        return same, same, last_piece, same
     workers = group(rows.iteration, rows.key, rows.server)
-    return same, workers.row_of_most(rows.times[rows.push_is_in])[workers.index], last_piece
+    last_in, last_begun = (
+        workers.row_of_most(rows.times[instant])[workers.index]
+        for instant in (rows.push_is_in, rt.S_PUSH_RECV)
+    )
+    return same, last_in, last_piece, last_begun
 
 
 def _segment(
-    rows: RoundTrips, at: Ints, what: str, begin: Ints, end: Ints, on_worker: bool
+    rows: RoundTrips, at: Ints, what: str | Array, begin: Ints, end: Ints, on_worker: bool
 ) -> dict[str, Array]:
     node = [
         f"worker {w}" if on_worker else f"server {s}"

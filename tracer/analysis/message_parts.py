@@ -9,7 +9,8 @@ server queue   the server has all it needs and has not answered: update and sear
 answer         everything on the way back: confirmation, request, parameters
 
 Where tensors travel as packets: handed over to last packet sent; last packet's way; waiting for the
-others' last packets; from then to the last sum sent; its way back.
+others' last packets; from then to the last sum sent; its way back. From a push's first packet in
+until the last worker's is, a server holds back all but a window of it: that is of the peers, too.
 """
 
 from __future__ import annotations
@@ -59,22 +60,23 @@ def parts_of_each(table: RoundTrips) -> Table:
     ).in_turn()
     t = rows.times
     arrived = t[rows.push_is_in]
-    if rows.training == ASYNCHRONOUS:
-        complete = arrived
-    else:
+    complete, begun = arrived, t[rt.S_PUSH_RECV]
+    if rows.training != ASYNCHRONOUS:
         groups = group(rows.iteration, rows.key, rows.server)
-        complete = groups.most(arrived)[groups.index]
+        complete, begun = (groups.most(instant)[groups.index] for instant in (complete, begun))
+    peers = complete - arrived
     if rows.by_packets:
         sent = np.minimum(np.where(rows.has(rt.W_PUSH_RECV), t[rt.W_PUSH_RECV], arrived), arrived)
-        queue, at_server = sent - t[rt.W_PUSH_SEND], t[rt.S_PULL_SEND] - complete
-        wire = arrived - sent
+        first = np.maximum(t[rt.S_PUSH_RECV], t[rt.W_PUSH_SEND])
+        held = np.maximum(np.minimum(begun, sent) - first, 0)
+        queue, at_server = sent - t[rt.W_PUSH_SEND] - held, t[rt.S_PULL_SEND] - complete
+        wire, peers = arrived - sent, peers + held
     else:
         # Pull requests share the link with pushes, but are too short to hold one up for long.
         link = rows.worker * rows.servers + rows.server
         until = queued_until(link, t[rt.W_PUSH_SEND], arrived)
         queue, wire = until - t[rt.W_PUSH_SEND], arrived - until
         at_server = (t[rt.S_PUSH_SEND] - complete) + (t[rt.S_PULL_SEND] - t[rt.S_PULL_RECV])
-    peers = complete - arrived
     whole = t[rt.W_PULL_RECV] - t[rt.W_PUSH_SEND]
     return Table(
         "Life of each message",

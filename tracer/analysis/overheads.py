@@ -3,7 +3,7 @@
 computation      last Pull_Recv_Worker to last Push_Send_Worker of the next iteration
 search           Pull_Recv_Server to Pull_Send_Server of one key and worker; from the sum's
                  confirmation on, if it was asked for ahead
-synchronisation  first to last Push_Recv_Server of one key in one iteration
+synchronisation  first to last Push_Recv_Server of one key in one iteration; asynchronous: none
 update           last Push_Recv_Server to first Push_Send_Server of one key in one iteration;
                  asynchronous training: Push_Recv_Server to Push_Send_Server of one worker
 wait             first to last Pull_Recv_Worker of one iteration
@@ -120,7 +120,8 @@ def search(table: RoundTrips) -> Samples:
 
 
 def synchronisation(table: RoundTrips) -> Samples:
-    rows = table.take(table.has(rt.S_PUSH_RECV))
+    together = table.training != ASYNCHRONOUS  # otherwise nobody waits for others
+    rows = table.take(table.has(rt.S_PUSH_RECV) & together)
     groups = group(rows.iteration, rows.key, rows.server)
     time = rows.times[rt.S_PUSH_RECV]
     found = Table(
@@ -144,20 +145,34 @@ def update(table: RoundTrips) -> Samples:
         groups = group(rows.iteration, rows.key, rows.server)
         took = groups.least(rows.times[end]) - groups.most(rows.times[begin])
         # Where a worker's records are missing, the last push may be the one that is not there.
-        whole = groups.count() == _pushers(table, *groups.keys[1:])
+        whole = groups.count() == _pushers(table, *groups.keys)
         found = Table("update", {**groups.named(*names, rows=whole), "us": took[whole]})
     return Samples("update", found, found)
 
 
-def _pushers(table: RoundTrips, key: Ints, server: Ints) -> Ints:
-    """How many workers push these keys to these servers at all: of a host, one may for all."""
+def _pushers(table: RoundTrips, iteration: Ints, key: Ints, server: Ints) -> Ints:
+    """How many workers push these keys to these servers: of a host, one may for all.
+
+    Of those, the ones that take part in these iterations: others may have been lost before.
+    """
     rows = table.take(table.has(rt.W_PUSH_SEND) | table.has(table.push_is_in))
+    workers = group(rows.worker)
     senders = group(rows.key, rows.server, rows.worker)
-    places, counts = np.unique(
-        senders.keys[0] * table.servers + senders.keys[1], return_counts=True
+    of_sender = np.searchsorted(workers.keys[0], senders.keys[2])
+    width = int(table.iteration.max(initial=0)) + 1
+
+    def place(key: Ints, server: Ints, iteration: Ints) -> Ints:
+        found: Ints = (key * table.servers + server) * width + iteration
+        return found
+
+    keys, servers, _ = senders.keys
+    first, last = (
+        np.sort(place(keys, servers, end[of_sender]))
+        for end in (workers.least(rows.iteration), workers.most(rows.iteration))
     )
-    found: Ints = counts[np.searchsorted(places, key * table.servers + server)]
-    return found
+    now = place(key, server, iteration)
+    begun: Ints = np.searchsorted(first, now, "right")
+    return begun - np.searchsorted(last, now)
 
 
 def section(table: RoundTrips) -> Section:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracer.format.record import OPERATIONS, SERVER, WORKER, Array, Ints, whole_number
+from tracer.format.record import (
+    OPERATIONS,
+    SERVER,
+    WHOLE_MESSAGES,
+    WORKER,
+    Array,
+    Ints,
+    whole_number,
+)
 from tracer.grouping import group
 from tracer.run import Run
 from tracer.table import Section, Table
@@ -18,14 +26,15 @@ def training_columns(run: Run) -> dict[str, Array]:
     """Key, operation, length, iteration and node of all training messages, each seen once.
 
     A message is in two files, its sender's and its receiver's. The workers' are taken; servers'
-    files count only for workers of whom there is no file.
+    files count only for workers of whom there is no file. Where tensors travel as packets, a push
+    is one message, with all of its packets, and so is a sum.
     """
     have = {trace.header.rank for trace in run.workers}
     parts: dict[str, list[Array]] = {n: [] for n in ("key", "operation", "length", "iteration")}
     for role, traces in ((WORKER, run.workers), (SERVER, run.servers)):
         for trace in traces:
             iteration = trace.iteration()
-            keep = iteration >= 0
+            keep = (iteration >= 0) & np.isin(trace.records.operation, WHOLE_MESSAGES[run.mode])
             if role == SERVER:
                 keep &= ~np.isin(trace.records.node // 3, list(have))
             records = trace.records

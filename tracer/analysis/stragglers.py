@@ -1,38 +1,50 @@
 """Who comes last, how often, and what does it cost?
 
 For each key and iteration the last worker's push makes all others wait. Its cost is how much
-earlier the server would have had everything, had it come together with the last but one.
+earlier the server would have had everything, had it come together with the last but one. A push
+comes with its first packet: the last ones of workers that were ahead are held back until then.
+Where workers share a host, the leader's push comes when all of the host have, so the last of them
+is charged. In asynchronous training nobody waits for others.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tracer.format.record import ASYNCHRONOUS
 from tracer.grouping import group
-from tracer.round_trip import RoundTrips
+from tracer.hosts import HostRows
+from tracer.round_trip import S_PUSH_RECV, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "stragglers", "Stragglers"
 QUESTION = "Who comes last, how often, and what does it cost?"
-NOTE = "Cost: time between the last push of a key and the one before it. Ties count for nobody."
+NOTE = (
+    "Cost: time between the last push of a key and the one before it; of packets, the first of "
+    "each push. Ties count for nobody."
+)
 
 
 def last_ones(table: RoundTrips) -> Table:
     """Who was last, per iteration, key and server. Worker -1: several at once."""
-    rows = table.take(table.has(table.push_is_in))
-    groups = group(rows.iteration, rows.key, rows.server)
-    time = rows.times[rows.push_is_in]
-    order = groups.sorted_rows(time)
-    last = groups.last
-    several = groups.count() > 1
-    final, second = order[last], order[np.maximum(last - 1, 0)]
-    cost = np.where(several, time[final] - time[second], 0)
+    together = table.training != ASYNCHRONOUS
+    rows = table.take(table.has(S_PUSH_RECV) & together)
+    hosts = HostRows(rows)
+    away = np.flatnonzero(~hosts.at_host)  # a host's sum is a part of theirs
+    groups = group(rows.iteration[away], rows.key[away], rows.server[away])
+    last, by = groups.lead(rows.times[S_PUSH_RECV][away])
+    other, by_in_host = hosts.last_within(away[last])
+    least, most = np.minimum(by, by_in_host), np.maximum(by, by_in_host)
+    known = most >= 0
+    # Had it come with the last but one of its host, the host may have been last still.
+    cost = np.where(least >= 0, least, most)
+    worker = np.where(other >= 0, other, rows.worker[away[last]])
     return Table(
         "Last worker of each key and iteration",
         {
-            **groups.named("iteration", "key", "server", rows=several),
-            "worker": np.where(cost > 0, rows.worker[final], -1)[several],
-            "cost_us": cost[several],
+            **groups.named("iteration", "key", "server", rows=known),
+            "worker": np.where(cost > 0, worker, -1)[known],
+            "cost_us": cost[known],
         },
         NOTE,
     )
@@ -73,5 +85,5 @@ def per_iteration(found: Table) -> Table:
 
 def section(table: RoundTrips) -> Section:
     found = last_ones(table)
-    workers = per_worker(found, table.workers)
+    workers = per_worker(found, table.workers if table.training != ASYNCHRONOUS else 0)
     return Section(NAME, TITLE, QUESTION, [workers, per_iteration(found)], {"workers": workers})

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.check.finding import ERROR, WARNING, Finding, and_more
 from tracer.clocks import doubts, estimate
+from tracer.errors import TraceError
 from tracer.format.record import DATA_OPERATIONS, OPERATIONS, Bools, Ints, Trace
 from tracer.grouping import group
 from tracer.round_trip import MISSING, W_PULL_RECV, RoundTrips, round_trips
@@ -23,7 +24,12 @@ def run_findings(run: Run) -> Iterator[Finding]:
     yield from _leaders(run)
     if not run.traces or not any(len(t.records) for t in run.traces):
         return
-    table = round_trips(run)
+    try:
+        table = round_trips(run)
+    except TraceError as error:
+        text = str(error).removeprefix(f"{run.path}: ").partition(";")[0]
+        yield Finding(ERROR, "op_id", run.path or "the run", text)
+        return
     yield from _counts(run, table)
     yield from _columns_agree(run, table)
     yield from _clocks(run, table)
@@ -120,23 +126,19 @@ def _columns_agree(run: Run, table: RoundTrips) -> Iterator[Finding]:
 
 def _values(run: Run, table: RoundTrips, name: str) -> Ints:
     """A column of the records, laid out as the round trips are."""
-    code = _code(table, table.iteration, table.key, table.worker, table.server)
+    places = table.places
+    code = places.code(table.iteration, table.key, table.worker, table.server)
     out = np.full((DATA_OPERATIONS, len(table)), MISSING, np.int64)
     for trace in run.traces:
         iteration = trace.iteration()
         rows = np.flatnonzero(iteration >= 0)
         r = trace.records
-        wanted = _code(table, iteration[rows], r.key[rows].astype(np.int64), *trace.ends(rows))
-        place = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
-        inside = code[place] == wanted
-        out[r.operation[rows][inside], place[inside]] = r.column(name)[rows][inside]
+        worker, server = trace.ends(rows)
+        inside = (worker < table.workers) & (server < table.servers)  # all of these have a row
+        rows, ends = rows[inside], (worker[inside], server[inside])
+        wanted = places.code(iteration[rows], r.key[rows], *ends)
+        out[r.operation[rows], np.searchsorted(code, wanted)] = r.column(name)[rows]
     return out
-
-
-def _code(table: RoundTrips, iteration: Ints, key: Ints, worker: Ints, server: Ints) -> Ints:
-    keys = max(table.keys, default=0) + 1
-    code: Ints = ((iteration * keys + key) * table.workers + worker) * table.servers + server
-    return code
 
 
 def _clocks(run: Run, table: RoundTrips) -> Iterator[Finding]:

@@ -19,9 +19,9 @@ from tracer.format.protobuf import bytes_field, int_field, text_field, varint
 from tracer.format.record import (
     DEP_LIST,
     DEP_ONE,
-    MERCURY,
     OPERATIONS,
     STAGES,
+    WHOLE_MESSAGES,
     Ints,
     Trace,
     node_text,
@@ -35,8 +35,6 @@ COMPUTE, SEND, RECEIVE = 4, 5, 6  # Chakra's NodeType
 # Fields of Chakra's Node and AttributeProto.
 ID, NAME, TYPE, DATA_DEPS, START, DURATION, ATTRIBUTE = 1, 2, 3, 5, 6, 7, 10
 INT32_VALUE, INT64_VALUE, BOOL_VALUE, STRING_VALUE = 7, 9, 27, 29
-# Where tensors travel as packets only two of the four records are messages as a whole.
-WHOLE_MESSAGES = {"zmq": tuple(range(2 * STAGES)), MERCURY: (0, 3, 4, 7)}
 
 
 def write_chakra(run: Run, folder: str | Path, quiet: bool = True) -> list[Path]:

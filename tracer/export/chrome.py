@@ -23,7 +23,7 @@ from tracer.clocks import Alignment
 from tracer.errors import TraceError
 from tracer.export.profile import Profile
 from tracer.format.record import MERCURY, Ints, rank_id
-from tracer.output import whole_file
+from tracer.output import json_text, whole_file
 from tracer.progress import Progress
 from tracer.round_trip import RoundTrips
 from tracer.run import Run
@@ -129,7 +129,7 @@ def write_chrome(
         file.write(b'{"displayTimeUnit":"ms","otherData":')
         file.write(json.dumps(head).encode() + b',"traceEvents":[\n')
         for event in _events(run, table, edge, layout, progress, moved, until):
-            text = ("" if count == 0 else ",\n") + json.dumps(event, separators=(",", ":"))
+            text = ("" if count == 0 else ",\n") + json_text(event, indent=None).rstrip()
             file.write(text.encode())
             count += 1
         file.write(b"\n]}\n")

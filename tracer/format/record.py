@@ -13,6 +13,8 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 import numpy.typing as npt
 
+from tracer.format.step_numbers import StepNumbers
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
@@ -63,6 +65,8 @@ ROLE_LETTERS = "wsh"
 WORKER, SERVER, SCHEDULER = range(3)
 
 MODES = ZMQ, MERCURY = "zmq", "mercury"
+# Where tensors travel as packets only two of the four records are messages as a whole.
+WHOLE_MESSAGES = {ZMQ: tuple(range(DATA_OPERATIONS)), MERCURY: (0, 3, 4, 7)}
 TRAININGS = SYNCHRONOUS, ASYNCHRONOUS = "synchronous", "asynchronous"
 NODES_MOST = 100_000  # workers, servers, ranks: a header that says more is damaged
 
@@ -218,6 +222,7 @@ class Trace:
     notes: list[Note] = field(default_factory=list)
     path: str = ""
     problems: list[Problem] = field(default_factory=list)
+    steps: StepNumbers = field(default_factory=StepNumbers)  # of the run: its other files may tell
 
     @property
     def is_scheduler_traffic(self) -> bool:
@@ -288,6 +293,11 @@ class Trace:
 
     def iteration(self) -> Ints:
         """The training iteration of each record; -1 for set-up and initial values."""
+        number = self.numbers()
+        return np.where(number >= 0, self.steps.step(self.records.key, number), -1)
+
+    def numbers(self) -> Ints:
+        """The same, counted for each key by itself."""
         r = self.records
         number = (r.op_num.astype(np.int64) - self._first_numbers()) // STAGES
         return np.where(r.is_data & (number >= 0), number, -1)

@@ -31,18 +31,19 @@ def line(picture: Picture, silent_s: float = 0.0) -> str:
 
 def state(picture: Picture, silent_s: float) -> list[str]:
     """What is out of the ordinary."""
+    out = [f"without {', '.join(picture.lost)}"] if picture.lost else []
     if picture.failure:
-        return [f"failed: {picture.failure}"]
+        return [*out, f"failed: {picture.failure}"]
     if picture.over:
-        return ["the job has ended"]
+        return [*out, "the job has ended"]
     if picture.off:
-        return [f"steps after {picture.step} are not recorded for now"]
+        return [*out, f"steps after {picture.step} are not recorded for now"]
     if picture.seen and silent_s >= STALL_S:
         steps = sorted((worker.step, worker.rank) for worker in picture.workers)
         behind = steps and steps[0][0] < steps[-1][0]
         who = f"; worker {steps[0][1]} is at step {steps[0][0]}, others further" if behind else ""
-        return [f"nothing new for {silent_s:.0f} s{who}"]
-    return []
+        return [*out, f"nothing new for {silent_s:.0f} s{who}"]
+    return out
 
 
 def page(

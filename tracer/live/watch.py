@@ -1,8 +1,8 @@
 """A running job as its trace files show it so far: steps, who is late, what links carry.
 
-Every time is compared with times of the same node only, so that no clock needs to be right: a
-worker's steps by its own clock, who came last by the server's. What is told is of the last
-seconds. Nothing here waits or prints; the caller says when to look.
+Every time is compared with times of the same clock only, so that none needs to be right: a worker's
+steps by its own, who came last by the server's, or by the leader's within a host. What is told is
+of the last seconds. Nothing here waits or prints; the caller says when to look.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ import numpy as np
 
 from tracer import round_trip as rt
 from tracer.errors import TraceError
-from tracer.format.record import ASYNCHRONOUS, MERCURY, ROLES, STAGES, Bools, Header, Ints, Records
+from tracer.format.record import ASYNCHRONOUS, ROLES, STAGES, Bools, Header, Ints, Records
 from tracer.grouping import group
+from tracer.live.sums import Sums, last_ones
 from tracer.live.tail import Tail
 from tracer.run import SUFFIXES
 
 RECENT_US = 10_000_000
 STEPS_LEAST = 6  # that are looked at, however long they take
 STEPS_MOST = 4096
-SUMS_MOST = 4096  # of a server, of which it is kept who came last
 SLOW_SHARE = 0.7  # of the sums: who is last in so many is slow,
 SLOW_PART = 0.02  # if it is last by so much of a step
-ENDED, FAILED = "end", "failed"
+ENDED, FAILED, WITHOUT, LEADER = "end", "failed", "without", "leader"
 _STEP = re.compile(r"step (\d+)")  # of the notes `from step` and `to step`
+_WORKER = re.compile(r"worker (\d+)")
 
 
 @dataclass
@@ -39,23 +40,6 @@ class Step:
     first_push: int
     last_push: int
     last_answer: int
-
-
-@dataclass
-class _Sum:
-    """Whose part came last, of those that are in."""
-
-    parts: int = 0
-    last_us: int = 0
-    last_worker: int = -1
-    second_us: int = 0  # the last but one
-
-    def add(self, time: int, worker: int) -> None:
-        self.parts += 1
-        if (time, worker) > (self.last_us, self.last_worker):
-            self.second_us, self.last_us, self.last_worker = self.last_us, time, worker
-        else:
-            self.second_us = max(self.second_us, time)
 
 
 @dataclass
@@ -79,7 +63,7 @@ class LinkFigures:
 
 @dataclass
 class Picture:
-    """What a page shows. Ranks ascend."""
+    """What a page shows. Ranks ascend; workers that were lost are left out."""
 
     run: str
     mode: str
@@ -88,6 +72,7 @@ class Picture:
     seen: int
     workers: list[WorkerFigures] = field(default_factory=list)
     links: list[LinkFigures] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # nodes without which the job has gone on
     failure: str = ""
     over: bool = False  # every file that there is has its end
     off: bool = False  # no worker records further steps for now
@@ -150,7 +135,7 @@ class _NodeFile:
         self.over = False
         self.until: int | None = None  # steps from this one on are not recorded
         self.steps: dict[int, Step] = {}
-        self.sums: dict[tuple[int, int], _Sum] = {}  # by step and key
+        self.sums = Sums()
         self.traffic: dict[tuple[int, bool], _Traffic] = {}  # (other's rank, whether outward)
 
     @property
@@ -163,18 +148,6 @@ class _NodeFile:
         """Whether what was to be recorded has been."""
         return self.until is not None and max(self.steps, default=0) >= self.until - 1
 
-    @property
-    def last_ones(self) -> list[tuple[int, int]]:
-        """(who came last, by how many us) of sums that have as many parts as any of their key."""
-        most: dict[int, int] = {}
-        for (_, key), one in self.sums.items():
-            most[key] = max(most.get(key, 2), one.parts)
-        return [
-            (one.last_worker, one.last_us - one.second_us)
-            for (_, key), one in self.sums.items()
-            if one.parts == most[key]
-        ]
-
 
 class Watch:
     """Follows the files of one directory."""
@@ -183,6 +156,7 @@ class Watch:
         self._directory = Path(directory)
         self._nodes: dict[str, _NodeFile] = {}
         self._failure = ""
+        self._lost: set[str] = set()  # nodes without which the job has gone on
 
     def look(self) -> bool:
         """Takes in what is new. Whether there was anything."""
@@ -207,12 +181,7 @@ class Watch:
     def _take(self, node: _NodeFile) -> bool:
         news = node.tail.look()
         for note in news.notes:
-            words = note.split(maxsplit=1)
-            node.over |= words[:1] in ([ENDED], [FAILED])
-            if len(words) == 2 and (step := _STEP.fullmatch(words[1])):
-                node.until = int(step[1]) if words[0] == "to" else None
-            if words[:1] == [FAILED] and not self._failure:
-                self._failure = words[1] if len(words) > 1 else "the job failed"
+            self._note(node, note)
         records = news.records
         if not len(records):
             return bool(news.notes)
@@ -222,11 +191,23 @@ class Watch:
         if training.any():
             rows = records.take(training)
             if node.header.role == "worker":
-                self._steps(node, rows, number[training])
-            else:
-                self._arrivals(node, rows, number[training])
+                self._steps(node, rows, _in_step(node, number[training]))
+            self._pushes(node, rows, number[training])
             self._count(node, rows)
         return True
+
+    def _note(self, node: _NodeFile, note: str) -> None:
+        what, _, told = note.partition(" ")
+        told = told.strip()
+        node.over |= what in (ENDED, FAILED)
+        if step := _STEP.fullmatch(told):
+            node.until = int(step[1]) if what == "to" else None
+        if what == FAILED and not self._failure:
+            self._failure = told or "the job failed"
+        if what == WITHOUT:
+            self._lost.add(told.partition(":")[0])
+        if what == LEADER and (leader := _WORKER.fullmatch(told)):
+            node.sums.leader = int(leader[1])
 
     def _steps(self, node: _NodeFile, rows: Records, iteration: Ints) -> None:
         push, answer = rows.operation == rt.W_PUSH_SEND, rows.operation == rt.W_PULL_RECV
@@ -246,23 +227,17 @@ class Watch:
             if node.steps[number].last_answer < recent or number < kept[-1] - STEPS_MOST:
                 del node.steps[number]
 
-    def _arrivals(self, node: _NodeFile, rows: Records, iteration: Ints) -> None:
-        """Whose part of a sum came last, by the clock of the server that made it."""
+    def _pushes(self, node: _NodeFile, rows: Records, iteration: Ints) -> None:
+        """When a worker has handed over its part of each sum, and when it came to a server."""
         header = node.header
         if header.training == ASYNCHRONOUS or header.workers < 2:
             return
-        is_in = rt.S_PUSH_SEND if header.mode == MERCURY else rt.S_PUSH_RECV
-        there = np.flatnonzero(rows.operation == is_in)
-        keys, times = rows.key[there].tolist(), rows.time[there].tolist()
-        workers = (rows.node[there] // len(ROLES)).tolist()
-        for number, key, worker, time in zip(iteration[there].tolist(), keys, workers, times):
-            node.sums.setdefault((number, key), _Sum()).add(time, worker)
-        recent, step = node.newest_us - RECENT_US, max(iteration.tolist(), default=0)
-        for place in list(node.sums):
-            if node.sums[place].last_us < recent and place[0] <= step - STEPS_LEAST:
-                del node.sums[place]
-        for place in list(node.sums)[:-SUMS_MOST]:
-            del node.sums[place]
+        is_worker = header.role == "worker"
+        there = np.flatnonzero(rows.operation == (rt.W_PUSH_SEND if is_worker else rt.S_PUSH_RECV))
+        worker = np.where(is_worker, header.rank, rows.node[there] // len(ROLES))
+        node.sums.add(iteration[there], rows.key[there], rows.time[there], worker)
+        step = max(iteration.tolist(), default=0)
+        node.sums.forget(node.newest_us - RECENT_US, step - STEPS_LEAST)
 
     def _count(self, node: _NodeFile, rows: Records) -> None:
         outward = np.asarray(rows.src == node.header.rank_id)
@@ -285,9 +260,11 @@ class Watch:
                     f"{node.tail}: is of another run than {nodes[0].tail}; "
                     "give each run a directory of its own"
                 )
-        by_rank = sorted(nodes, key=lambda node: node.header.rank)
-        last_ones = [one for node in nodes for one in node.last_ones]
-        workers = [_worker(node, last_ones) for node in by_rank if node.header.role == "worker"]
+        there = sorted(self._there, key=lambda node: node.header.rank)
+        servers = [node.sums for node in there if node.header.role == "server"]
+        sums = {node.header.rank: node.sums for node in there if node.header.role == "worker"}
+        last = [*last_ones(servers, sums)]
+        workers = [_worker(node, last) for node in there if node.header.role == "worker"]
         return Picture(
             run=header.run,
             mode=header.mode,
@@ -295,16 +272,24 @@ class Watch:
             expected=header.workers + header.servers,
             seen=len(nodes),
             workers=workers,
-            links=self._links(nodes),
+            links=self._links(there),
+            lost=sorted(self._lost),
             failure=self._failure,
-            over=all(node.over for node in nodes),
-            off=all(node.off for node in nodes if node.header.role == "worker") and bool(workers),
+            over=all(node.over for node in there),
+            off=all(node.off for node in there if node.header.role == "worker") and bool(workers),
         )
 
     @property
+    def _there(self) -> list[_NodeFile]:
+        """Of those that have begun, the ones that are not lost."""
+        begun = [node for node in self._nodes.values() if node.tail.header is not None]
+        return [node for node in begun if node.header.node not in self._lost]
+
+    @property
     def some_are_over(self) -> bool:
-        """Whether a file has its end. Those of processes that were killed never have one."""
-        return any(node.over for node in self._nodes.values())
+        """Whether a file has its end. Those of processes that were killed never have one, and a job
+        goes on after the ends of those that it has lost."""
+        return any(node.over for node in self._there)
 
     def _links(self, nodes: list[_NodeFile]) -> list[LinkFigures]:
         """By what the worker saw; by what the server saw where the worker's file is elsewhere."""
@@ -323,6 +308,13 @@ class Watch:
                     there, here = (out, back) if is_worker else (back, out)
                     found[ends] = LinkFigures(*ends, there, here)
         return [found[ends] for ends in sorted(found)]
+
+
+def _in_step(node: _NodeFile, number: Ints) -> Ints:
+    """Keys that are pushed less often than others lag behind: they are of the step that it is."""
+    latest = np.maximum(np.maximum.accumulate(number), max(node.steps, default=0))
+    step: Ints = np.where(number < latest - 1, latest, number)
+    return step
 
 
 def _worker(node: _NodeFile, last_ones: list[tuple[int, int]]) -> WorkerFigures:

@@ -13,12 +13,16 @@ from typing import Any
 import numpy as np
 
 from pslite_ext.forecast.model import ModelError
+from tracer.analysis.overheads import computation
 from tracer.errors import TraceError
 from tracer.format.record import MERCURY
+from tracer.grouping import group
+from tracer.hosts import by_host
 from tracer.replay import Conditions, Recorded, own_policy, recorded, replay
+from tracer.replay.recorded import from_round_trips
 from tracer.replay.replay import ERROR_GOOD, ERROR_MOST, PACKET_BYTES
 from tracer.report.waits import Waits, waits
-from tracer.round_trip import RoundTrips
+from tracer.round_trip import W_PUSH_SEND, RoundTrips
 from tracer.run import Run
 
 HELPS = 0.02  # of an iteration: less is not worth the trouble
@@ -47,8 +51,13 @@ def advise(run: Run, table: RoundTrips) -> Advice:
     shares = {} if seen is None else vars(seen)
     try:
         found = _middle(recorded(run, table))
-        slow = None if seen is None or table.leaders else seen.slow_worker
-        own_s, gains = _gains(found, slow)
+        mended: dict[str, Recorded] = {}
+        if seen is not None and seen.slow_worker is not None:
+            even = by_host(_as_fast_as_others(table, seen.slow_worker))
+            ready_s = _middle(from_round_trips(even, run.path)).ready_s
+            worker = f"worker {seen.slow_worker} as fast as the others"
+            mended[worker] = replace(found, ready_s=ready_s)
+        own_s, gains = _gains(found, mended)
     except (TraceError, ModelError) as error:
         why = f"What would help is not known, because the run cannot be replayed: {error}."
         return Advice(first, why, "So only what was measured is to be trusted here.", shares)
@@ -82,6 +91,24 @@ def _middle(found: Recorded) -> Recorded:
     return replace(found, ready_s=found.ready_s[part], iteration_s=found.iteration_s[part])
 
 
+def _as_fast_as_others(table: RoundTrips, worker: int) -> RoundTrips:
+    """The same pushes, had this worker computed no longer up to each than the others' median."""
+    every = computation(table).by_key
+    mine = every["worker"] == worker
+    place = table.places.code(every["iteration"], every["key"], 0, 0)
+    others = group(place[~mine])
+    usual = np.append(others.median(every["us"][~mine]), np.inf)  # of pushes that it alone has
+    at = np.searchsorted(others.keys[0], place[mine])
+    at[~np.isin(place[mine], others.keys[0])] = -1
+    longer = np.maximum(every["us"][mine] - usual[at], 0).astype(np.int64)
+    rows = np.flatnonzero(table.worker == worker)
+    wanted = table.places.code(table.iteration[rows], table.key[rows], 0, 0)
+    known = np.isin(wanted, place[mine])
+    times = table.times.copy()
+    times[W_PUSH_SEND, rows[known]] -= longer[np.searchsorted(place[mine], wanted[known])]
+    return replace(table, times=times)
+
+
 def _packet_bytes(found: Recorded) -> float | None:
     """Of large jobs they are larger, so that a replay takes seconds. None: as they were."""
     most = EVENTS / (EVENTS_A_PACKET * found.workers * ITERATIONS_LEAST)
@@ -89,9 +116,9 @@ def _packet_bytes(found: Recorded) -> float | None:
     return least if least > PACKET_BYTES else None
 
 
-def _gains(found: Recorded, slow_worker: int | None) -> tuple[float, dict[str, float]]:
+def _gains(found: Recorded, mended: dict[str, Recorded]) -> tuple[float, dict[str, float]]:
     """Seconds of an iteration replayed as it was; by what would be changed, how much shorter it
-    would be, as a share."""
+    would be, as a share. `mended` are jobs of which that is asked as well, by name."""
 
     def seconds(job: Recorded, **conditions: Any) -> float:
         return replay(job, Conditions(packet_bytes=packet, **conditions)).mean_s
@@ -108,12 +135,7 @@ def _gains(found: Recorded, slow_worker: int | None) -> tuple[float, dict[str, f
             replace(found, update_s=0 * found.update_s, search_s=0 * found.search_s)
         ),
     }
-    if slow_worker is not None:
-        others = np.delete(found.ready_s, slow_worker, axis=1)
-        ready = found.ready_s.copy()
-        ready[:, slow_worker] = np.minimum(ready[:, slow_worker], np.median(others, axis=1))
-        mended = replace(found, ready_s=ready)
-        took[f"worker {slow_worker} as fast as the others"] = seconds(mended)
+    took.update((name, seconds(job)) for name, job in mended.items())
     others_s = {
         word: seconds(found, policy=name)
         for name, word in POLICIES.items()

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.analysis import critical
 from tracer.analysis.overheads import computation
-from tracer.format.record import Array, Ints
+from tracer.format.record import ASYNCHRONOUS, Array, Ints
 from tracer.round_trip import RoundTrips
 from tracer.table import Table
 
@@ -63,6 +63,8 @@ def _slow_worker(computed: Table, table: RoundTrips, total: int) -> tuple[int | 
     on_path: Ints = np.asarray([int(node.split()[1]) for node in computed["node"]], np.int64)
     counts = np.bincount(on_path, minlength=table.workers)
     worker = int(counts.argmax())
+    if table.training == ASYNCHRONOUS:
+        return None, 0  # nobody waits for others
     if table.workers < 2 or counts[worker] < OFTEN * len(on_path):
         return None, 0
     every = computation(table).by_key

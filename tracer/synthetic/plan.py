@@ -11,6 +11,7 @@ from tracer.format.record import SYNCHRONOUS, ZMQ
 class PlannedTensor:
     name: str
     bytes: int
+    every: int = 1  # it is pushed in one of so many iterations
 
 
 LENET5 = (
@@ -47,6 +48,7 @@ class Plan:
     # The network: each pair of nodes has a link of its own each way.
     latency_us: int = 50
     bytes_per_us: int = 1250  # 10 Gbit/s; 0: bytes take no time
+    window_bytes: int = 0  # of a push in packets, that leave before all have begun; 0: all
     # Bytes beyond the payload, per message.
     push_extra: int = 42
     confirmation: int = 28

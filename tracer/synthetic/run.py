@@ -60,7 +60,9 @@ class SyntheticRun:
         self._arrived: dict[tuple[int, int, int], list[Piece]] = defaultdict(list)
         self._early: dict[tuple[int, ...], list[Piece]] = defaultdict(list)
         self._ready: set[tuple[int, ...]] = set()  # values that are there
-        self._last: dict[tuple[int, int], int] = {}  # the last packet of a piece, in packets' mode
+        # In packets' mode: the last packet of a piece, and what is beyond its window.
+        self._last: dict[tuple[int, int], int] = {}
+        self._rest: dict[Piece, int] = {}
 
     def run(self) -> dict[tuple[str, int], list[Event]]:
         plan = self.plan
@@ -126,11 +128,12 @@ class SyntheticRun:
         iteration = self._round[worker]
         if iteration >= plan.iterations:
             return
-        self._left[worker] = len(plan.tensors)
+        keys = [k for k, tensor in enumerate(plan.tensors) if iteration % tensor.every == 0]
+        self._left[worker] = len(keys)
         first = time + plan.compute_us + plan.slower(worker)
         if plan.jitter_us:
             first += self._random.randint(0, plan.jitter_us)
-        for place, key in enumerate(reversed(range(len(plan.tensors)))):
+        for place, key in enumerate(reversed(keys)):
             number = self._dispatch(worker)
             self._dispatch(worker)  # its pull
             push = self._pieces(self._push, worker, key, number, iteration)
@@ -237,19 +240,25 @@ class SyntheticRun:
         self._at(time, lambda at: self._see(at, role, operation, piece, size))
 
     def _stream(self, time: int, piece: Piece, size: int) -> None:
-        begin, end = self._carry(time, "worker", piece, size)
+        initial = piece.iteration == INITIAL
+        at_once = size if initial else min(size, self.plan.window_bytes or size)
+        begin, end = self._carry(time, "worker", piece, at_once)
         first, last = begin + self.plan.latency_us, end + self.plan.latency_us
         self._see(time, "worker", "Push_Send", piece, size)
-        if piece.iteration != INITIAL:
+        if not initial:
             packet = Event(begin, FIRST_PACKET, piece.key, piece.server, 0, piece.number)
             self._at(begin, lambda _: self.seen["worker", piece.worker].append(packet))
-        self._later(end, "worker", "Push_Recv", piece, 0)
         self._later(first, "server", "Push_Recv", piece, size)
-        self._later(last, "server", "Push_Send", piece, 0)
-        if piece.iteration == INITIAL:
+        if at_once == size:
+            self._last_packet(end, piece)
+        if initial:
             self._at(last, lambda at: self._initialised(at, piece))
         else:
-            self._at(first, lambda at: self._begun(at, last, piece))
+            self._at(first, lambda at: self._begun(at, last, piece, size - at_once))
+
+    def _last_packet(self, time: int, piece: Piece) -> None:
+        self._later(time, "worker", "Push_Recv", piece, 0)
+        self._later(time + self.plan.latency_us, "server", "Push_Send", piece, 0)
 
     def _initialised(self, time: int, piece: Piece) -> None:
         """On a server: worker 0's value is there."""
@@ -259,16 +268,26 @@ class SyntheticRun:
         for pull in [own, *self._early.pop(self._value(piece), [])]:
             self._at(begin, self._summer(begin, pull))
 
-    def _begun(self, time: int, last: int, piece: Piece) -> None:
-        """On a server: a first packet is there. Sums leave once all workers have begun."""
-        waiting = self._arrived[(*piece.place, piece.iteration)]
-        waiting.append(piece)
+    def _begun(self, time: int, last: int, piece: Piece, rest: int) -> None:
+        """On a server: a first packet is there. Sums leave once all workers have begun, and so does
+        what is beyond their windows."""
+        place = (*piece.place, piece.iteration)
+        self._arrived[place].append(piece)
+        self._rest[piece] = rest
         self._last[piece.place] = max(last, self._last.get(piece.place, 0))
-        if len(waiting) < self.plan.workers:
+        if len(self._arrived[place]) < self.plan.workers:
             return
-        complete = self._last.pop(piece.place) + self.plan.update_us
-        for push in sorted(self._arrived.pop((*piece.place, piece.iteration))):
-            action = self._summer(complete, push._replace(number=push.number + 1))
+        waiting = sorted(self._arrived.pop(place))
+        complete = self._last.pop(piece.place)
+        for push in waiting:
+            if rest := self._rest.pop(push):
+                _, end = self._carry(time + self.plan.latency_us, "worker", push, rest)
+                self._last_packet(end, push)
+                complete = max(complete, end + self.plan.latency_us)
+        for push in waiting:
+            action = self._summer(
+                complete + self.plan.update_us, push._replace(number=push.number + 1)
+            )
             self._at(time + self.plan.update_us, action)
 
     def _summer(self, complete: int, piece: Piece) -> Action:

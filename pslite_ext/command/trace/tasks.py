@@ -227,6 +227,8 @@ def diff(options: argparse.Namespace) -> int:
 def example(options: argparse.Namespace) -> int:
     from tracer.synthetic import Plan, write_run
 
+    if any(Path(options.output).glob("trace_*")):
+        raise UsageError(f"{options.output}: holds traces already; choose another directory")
     plan = Plan(
         workers=options.workers,
         servers=options.servers,
@@ -245,5 +247,5 @@ def _wrote(options: argparse.Namespace, paths: list[Path]) -> None:
     if options.json:
         print_json({"wrote": [str(path) for path in paths]})
     else:
-        for path in paths:
+        for path in filter(Path.is_file, paths):  # behind what went into a pipe come no words
             print(f"wrote {path}")

@@ -127,6 +127,12 @@ def test_export_and_plot(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_export_into_a_pipe(run: Path) -> None:
+    piped = trace("export", "chrome", run, "-o", "/dev/stdout", "--quiet")
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert json.loads(piped.stdout)["traceEvents"]
+
+
 def test_what_fails_leaves_no_folder(tmp_path: Path) -> None:
     def fail(path: Path) -> None:
         with whole_directory(path) as folder:
