@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pslite_ext import prophet_profile
+from pslite_ext import prophet_profile, settings_together
 from pslite_ext.setting import Setting, SettingError
 from pslite_ext.setting_names import check_names
 from pslite_ext.settings_table import GROUPS, ROLES, TABLE
@@ -31,6 +31,7 @@ __all__ = [
 VANS = ("mercury", "zmq")
 # Values of DMLC_PS_VAN_TYPE that leave MXNet as upstream built it.
 UPSTREAM_VANS = ("", "p3", "ibverbs")
+TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 PACKET_BYTES_LEAST = 1024
 # A host may lack the default, and does without it; what was asked for must be had.
 CONGESTION_UNCHECKED = ("cubic", "system")
@@ -140,6 +141,27 @@ def check_words(values: Mapping[str, int | str]) -> None:
             raise SettingError(f"{name} is '{values[name]}'; allowed: {', '.join(allowed)}")
 
 
+def checked_values(environ: Mapping[str, str]) -> dict[str, int | str]:
+    """Of all settings; SettingError names the first that is wrong, wherever the process runs."""
+    check_names(environ)
+    if not environ.get("DMLC_ROLE", "").strip():
+        raise SettingError(NO_JOB)
+    values = {setting.name: setting.read(environ) for setting in TABLE}
+    role = values["DMLC_ROLE"]
+    if role not in ROLES:
+        raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
+    check_words(values)
+    packet = int(values["MERCURY_PACKET_BYTES"])
+    if 0 < packet < PACKET_BYTES_LEAST:
+        raise SettingError(
+            f"MERCURY_PACKET_BYTES is '{packet}'; allowed: 0, or at least {PACKET_BYTES_LEAST}"
+        )
+    check_trace_format(str(values["MERCURY_TRACE_FORMAT"]))
+    trace_steps(str(values["MERCURY_TRACE_STEPS"]))
+    settings_together.check(values)
+    return values
+
+
 @dataclass(frozen=True)
 class Settings:
     values: Mapping[str, int | str] = field(repr=False)  # the token is among them
@@ -150,27 +172,13 @@ class Settings:
 
     @staticmethod
     def from_environment(environ: Mapping[str, str]) -> Settings:
-        """Reads and checks everything; SettingError names the first variable that is wrong."""
-        check_names(environ)
-        if not environ.get("DMLC_ROLE", "").strip():
-            raise SettingError(NO_JOB)
-        values = {setting.name: setting.read(environ) for setting in TABLE}
-        role = values["DMLC_ROLE"]
-        if role not in ROLES:
-            raise SettingError(f"DMLC_ROLE is '{role}'; allowed: {', '.join(ROLES)}")
-        check_words(values)
-        packet = int(values["MERCURY_PACKET_BYTES"])
-        if 0 < packet < PACKET_BYTES_LEAST:
-            raise SettingError(
-                f"MERCURY_PACKET_BYTES is '{packet}'; allowed: 0, or at least {PACKET_BYTES_LEAST}"
-            )
-        check_trace_format(str(values["MERCURY_TRACE_FORMAT"]))
-        trace_steps(str(values["MERCURY_TRACE_STEPS"]))
+        """Reads and checks everything, what this host has, too."""
+        values = checked_values(environ)
         check_trace_directory(str(values["MERCURY_TRACE_DIR"]))
         check_congestion(str(values["MERCURY_CONGESTION"]))
         root = resolve("DMLC_PS_ROOT_URI", str(values["DMLC_PS_ROOT_URI"]))
         told = frozenset(s.name for s in TABLE if environ.get(s.name, "").strip())
-        return Settings(values, told, root, own_host(values, root), read_token(values))
+        return Settings(values, told, root, own_host(values, root), read_token(environ))
 
     @property
     def prophet_profile(self) -> str:
@@ -210,18 +218,24 @@ def own_host(values: Mapping[str, int | str], root: str) -> str:
     return address_towards(root, int(values["DMLC_PS_ROOT_PORT"]))
 
 
-def read_token(values: Mapping[str, int | str]) -> str:
-    if values["MERCURY_JOB_TOKEN"] or not values["MERCURY_JOB_TOKEN_FILE"]:
-        return str(values["MERCURY_JOB_TOKEN"])
-    path = Path(str(values["MERCURY_JOB_TOKEN_FILE"]))
+def read_token(environ: Mapping[str, str]) -> str:
+    """The job's; "" if it has none."""
+    token, file = (environ.get(name, "").strip() for name in TOKEN_SETTINGS)
+    if token or not file:
+        if len(token.splitlines()) > 1:
+            raise SettingError("MERCURY_JOB_TOKEN has several lines; allowed: one")
+        return token
+    what = f"MERCURY_JOB_TOKEN_FILE is '{file}'"
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}': {error.strerror}") from None
+        raise SettingError(f"{what}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}', which is not UTF-8 text") from None
+        raise SettingError(f"{what}, which is not UTF-8 text") from None
     if not token:
-        raise SettingError(f"MERCURY_JOB_TOKEN_FILE is '{path}', which is empty")
+        raise SettingError(f"{what}, which is empty")
+    if len(token.splitlines()) > 1:
+        raise SettingError(f"{what}, which has several lines; a token is one")
     return token
 
 

@@ -6,7 +6,8 @@ import os
 
 from pslite_ext.config import Settings
 from pslite_ext.fabric import serving
-from pslite_ext.fabric.options import refuse_synchrony, refuse_update_rule, staleness
+from pslite_ext.fabric.options import refuse_synchrony, refuse_update_rule
+from pslite_ext.fabric_words import staleness
 from pslite_ext.setting import SettingError
 
 

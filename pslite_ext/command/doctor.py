@@ -198,8 +198,7 @@ def check_reach(environ: Mapping[str, str], others: Sequence[str]) -> Iterator[D
     if not all(scheduler):
         text = "set DMLC_PS_ROOT_URI and DMLC_PS_ROOT_PORT to the scheduler's address"
         yield Diagnosis("FAIL", "connect", text)
-    names = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
-    token = read_token({name: environ.get(name, "").strip() for name in names})
+    token = read_token(environ)
     job = b""
     for address in [":".join(scheduler)] * all(scheduler) + list(others):
         host, _, port = address.rpartition(":")

@@ -18,7 +18,8 @@ class UnwritableError(Exception):
 def say(text: str) -> None:
     """Writes `text` and all that was printed before it. A pipe that was closed is raised as is."""
     try:
-        sys.stdout.write(text)
+        if text:  # where Python does not buffer, writing nothing fails on a full disk, too
+            sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -28,11 +29,13 @@ def say(text: str) -> None:
 
 def code_of(name: str, run: Callable[[], int]) -> int:
     """What a command comes to if it is interrupted, its reader has gone or stdout is full, too."""
+    code = 0
     try:
         try:
-            return run()
+            code = run()
         finally:
             say("")
+        return code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -41,7 +44,7 @@ def code_of(name: str, run: Callable[[], int]) -> int:
     except UnwritableError as error:
         _forget_output()
         print(f"{name}: {error}", file=sys.stderr)
-        return 2
+        return code or 2
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import zlib
 from dataclasses import replace
@@ -10,6 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pslite_ext.config import Settings, interfaces
+from pslite_ext.fabric_words import (
+    DIVERGENCE,
+    FORWARDING,
+    MODE,
+    by_packets,
+    divergence_bound,
+    number,
+    staleness,
+)
 from pslite_ext.setting import SettingError
 from pslite_ext.wire_words import PLAIN
 
@@ -20,45 +28,12 @@ SERVERS_MOST = 16
 _LEAST_SERVER = SCHEDULER - (SERVERS_MOST - 1)
 _UPDATE = "MERCURY_FABRIC_UPDATE"
 _MIN_WORKERS = "MERCURY_MIN_WORKERS"
-_DIVERGENCE = "MERCURY_FABRIC_DIVERGENCE_BOUND"
 _DELAY = "MERCURY_FABRIC_DELAY_BOUND"
-_MODE = "MERCURY_FABRIC_MODE"
 _BATCH = "MERCURY_FABRIC_BATCH_MS"
-_FORWARDING = "MERCURY_FABRIC_FORWARDING"
 _LAG = "MERCURY_FABRIC_LAG_MS"
 _WIRE = "MERCURY_WIRE"
 WIRES = (PLAIN, "bf16")  # of fp16, what is too large would be infinite for good
-_STALENESS_MOST = 1_000_000
 _SHOWN = 100  # characters of a value that is compared
-
-
-def divergence_bound(text: str) -> float:
-    bound = _number(text)
-    if bound is None or bound < 0:
-        raise SettingError(f"{_DIVERGENCE} is '{text}'; allowed: a number, 0 or more")
-    return bound
-
-
-def staleness(text: str, what: str = _MODE) -> int:
-    """How many updates a worker may be ahead of the slowest when it gets the model; -1: any.
-
-    `what`: what says so.
-    """
-    kind, _, rest = text.partition(":")
-    if text in ("async", "sync"):
-        return -1 if text == "async" else 0
-    if kind == "stale" and rest.isdecimal() and 0 < int(rest) <= _STALENESS_MOST:
-        return int(rest)
-    raise SettingError(
-        f"{what} is '{text}'; allowed: async, sync, stale:NUMBER (1 to {_STALENESS_MOST} updates)"
-    )
-
-
-def by_packets(text: str) -> bool:
-    """Whether what is summed on its way goes on packet by packet."""
-    if text not in ("packets", "whole"):
-        raise SettingError(f"{_FORWARDING} is '{text}'; allowed: packets, whole")
-    return text == "packets"
 
 
 class Rule(NamedTuple):
@@ -85,8 +60,8 @@ def update_rule(text: str, workers: int) -> Rule:
     kind, _, rest = text.partition(":")
     if text == "sum":
         return Rule()
-    numbers = [_number(part) for part in rest.split(",")]
-    given = [number for number in numbers if number is not None]
+    numbers = [number(part) for part in rest.split(",")]
+    given = [value for value in numbers if value is not None]
     if len(given) == len(numbers):
         if kind in ("momentum", "nesterov") and len(given) == 1 and 0 <= given[0] < 1:
             return Rule(given[0], kind == "nesterov")
@@ -100,29 +75,29 @@ def update_rule(text: str, workers: int) -> Rule:
 
 def refuse_synchrony(settings: Settings) -> None:
     """Under MXNet the store's name says it."""
-    if staleness(str(settings.values[_MODE])) == 0:
+    if staleness(str(settings.values[MODE])) == 0:
         raise SettingError(
-            f"{_MODE} is 'sync', and under MXNet a script asks for that: unset it, and let the "
+            f"{MODE} is 'sync', and under MXNet a script asks for that: unset it, and let the "
             "script say mx.kv.create('dist_sync')"
         )
 
 
 def mode_for(settings: Settings, asked: str | None) -> str:
     """What a script asks for, if that is what this node was told, or else what it was told."""
-    told = str(settings.values[_MODE])
+    told = str(settings.values[MODE])
     if asked is None:
         return told
     staleness(asked, "mode")
-    if _MODE in settings.told and told != asked:
+    if MODE in settings.told and told != asked:
         raise SettingError(
-            f"{_MODE} is '{told}', and the script asks for '{asked}': ask for the same, or unset it"
+            f"{MODE} is '{told}', and the script asks for '{asked}': ask for the same, or unset it"
         )
     return asked
 
 
 def with_mode(settings: Settings, mode: str) -> Settings:
     """As of a node that was told so: the scheduler, if it was not, refuses it."""
-    return replace(settings, values={**settings.values, _MODE: mode}, told=settings.told | {_MODE})
+    return replace(settings, values={**settings.values, MODE: mode}, told=settings.told | {MODE})
 
 
 def refuse_update_rule(settings: Settings, framework: str) -> None:
@@ -151,14 +126,6 @@ def _refuse_what_there_is_not(settings: Settings) -> None:
             f"{_WIRE} is '{word}'; under MLfabric, where an update is one for the whole model, "
             f"allowed: {', '.join(WIRES)}"
         )
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def feed_path(settings: Settings) -> str:
@@ -190,9 +157,9 @@ def node_of(settings: Settings) -> int:
             f"DMLC_NUM_SERVER is '{servers}'; under MLfabric a job has 1 to {SERVERS_MOST} servers "
             "(mercury launch -s 1)"
         )
-    if servers > 1 and not by_packets(str(values[_FORWARDING])):
+    if servers > 1 and not by_packets(str(values[FORWARDING])):
         raise SettingError(
-            f"{_FORWARDING} is 'whole', and DMLC_NUM_SERVER is '{servers}': to several servers "
+            f"{FORWARDING} is 'whole', and DMLC_NUM_SERVER is '{servers}': to several servers "
             "updates go packet by packet; unset the first, or start one server"
         )
     role, rank = str(values["DMLC_ROLE"]), int(values["DMLC_TASK_ID"])
@@ -227,9 +194,9 @@ def _index_of_several(role: str, rank: int, count: int) -> int:
 
 def shared_settings(settings: Settings, node: int) -> str:
     """What the scheduler uses, or what another node was told, as text to compare."""
-    shared = (_DELAY, _MODE, _UPDATE, _BATCH, _FORWARDING, _LAG, _WIRE)
+    shared = (_DELAY, MODE, _UPDATE, _BATCH, FORWARDING, _LAG, _WIRE)
     values = {name: str(settings.values[name]) for name in shared}
-    values[_DIVERGENCE] = repr(divergence_bound(str(settings.values[_DIVERGENCE])))
+    values[DIVERGENCE] = repr(divergence_bound(str(settings.values[DIVERGENCE])))
     asked = sorted(name for name in values if node == SCHEDULER or name in settings.told)
     return "".join(f"{name}={_short(values[name])}\n" for name in asked)
 
@@ -270,15 +237,15 @@ def node_options(
         "start_timeout_s": int(values["MERCURY_START_TIMEOUT_S"]),
         "settings": shared,
         "delay_bound": int(values[_DELAY]),
-        "staleness": staleness(str(values[_MODE])),
-        "divergence_bound": divergence_bound(str(values[_DIVERGENCE])),
+        "staleness": staleness(str(values[MODE])),
+        "divergence_bound": divergence_bound(str(values[DIVERGENCE])),
         "momentum": -1.0 if rule is None else rule.momentum,
         "nesterov": int(rule is not None and rule.nesterov),
         "batch_s": int(values[_BATCH]) / 1000,
         "lag_s": int(values[_LAG]) / 1000,
         "aggregators": planning.aggregators,
         "as_they_come": int(not planning.ordered),
-        "by_packets": int(by_packets(str(values[_FORWARDING]))),
+        "by_packets": int(by_packets(str(values[FORWARDING]))),
         "record": int(node == SCHEDULER and bool(values["MERCURY_TRACE_DIR"])),
         "weights": told.weights,
         "wire": str(values[_WIRE]),

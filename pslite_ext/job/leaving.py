@@ -9,10 +9,12 @@ import atexit
 import contextlib
 import functools
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import NamedTuple
 
 from pslite_ext import _core, prophet_profile
@@ -27,6 +29,24 @@ def at_exit(call: Callable[[], None]) -> None:
     """As Python ends, in this process alone."""
     atexit.register(call)
     os.register_at_fork(after_in_child=lambda: atexit.unregister(call))
+
+
+def end_on_sigterm() -> None:
+    """As processes do by default, but for the first one of a container, which the kernel spares."""
+    if os.getpid() != 1 or threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _end)
+        os.register_at_fork(after_in_child=_end_by_default)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    os._exit(128 + number)
+
+
+def _end_by_default() -> None:
+    if signal.getsignal(signal.SIGTERM) is _end:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @functools.cache
@@ -93,6 +113,7 @@ class Leaving:
             return
         self._watches = True
         remember_uncaught()
+        end_on_sigterm()
         if self.spawned and not spawned.ends_as_others_do():
             spawned.at_end(self._leave_spawned, why)
         else:

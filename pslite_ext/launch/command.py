@@ -10,6 +10,7 @@ import random
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,12 @@ from types import FrameType
 from pslite_ext.command_line import Parser
 from pslite_ext.config import (
     TABLE,
+    TOKEN_SETTINGS,
     SettingError,
     Settings,
     address_towards,
     check_names,
+    checked_values,
     resolve,
     wanted_van,
 )
@@ -37,8 +40,8 @@ GRACE_S = 20.0
 WRONG_USE = 2  # the exit code of a process for which it is no use to try again
 FIRST_PORT, PORTS_TRIED = 10000, 20  # of those that the system does not hand out by itself
 USUAL_FIRST_GIVEN_PORT = 32768
+SSH_PORT = 22
 OWN = ("DMLC_ROLE", "DMLC_TASK_ID", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_NUM_REPLICA")
-TOKEN_SETTINGS = ("MERCURY_JOB_TOKEN", "MERCURY_JOB_TOKEN_FILE")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -146,10 +149,40 @@ def _first_given_port() -> int:
         return USUAL_FIRST_GIVEN_PORT
 
 
+def by_ssh(host: Host) -> Host:
+    """With the name behind its own, if that is an alias of ssh's configuration."""
+    try:
+        resolve("hostfile", host.address)
+    except SettingError as error:
+        unknown = str(error)
+    else:
+        return host
+    found = replace(host, alias_of=_name_of_alias(host.name))
+    try:
+        resolve("hostfile", found.address)
+    except SettingError:
+        raise LaunchError(
+            f"{unknown}; if ssh alone can reach it, say --host: our address as it sees it"
+        ) from None
+    return found
+
+
+def _name_of_alias(alias: str) -> str:
+    """Empty: ssh is not here, or its configuration cannot be read."""
+    try:
+        asked = subprocess.run(
+            ["ssh", "-G", alias], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+    except OSError:
+        return ""
+    said = dict(line.split(" ", 1) for line in asked.stdout.splitlines() if " " in line)
+    return said.get("hostname", "")
+
+
 def address_for(hosts: Sequence[Host]) -> str:
     """Our address as the hosts see it: a loopback one only if all of them are this machine."""
     for host in hosts:
-        address = address_towards(resolve("hostfile", host.address), host.port)
+        address = address_towards(resolve("hostfile", host.address), host.port or SSH_PORT)
         if not ipaddress.ip_address(address).is_loopback:
             break
     return address
@@ -189,15 +222,23 @@ def job_environment(arguments: argparse.Namespace, host: str) -> dict[str, str]:
     return job
 
 
-def check_settings(given: Mapping[str, str], here: bool) -> None:
-    """One line here instead of one from every node; `here`: the nodes have this host's files."""
+def check_settings(given: Mapping[str, str]) -> None:
+    """Each by itself, such as how many nodes there are."""
     check_names(given)
-    if here and wanted_van(given):
-        Settings.from_environment({**given, "DMLC_ROLE": "worker"})
-        return
     for setting in TABLE:
         if setting.name in given:
             setting.read(given)
+
+
+def check_job(given: Mapping[str, str], here: bool) -> None:
+    """One line here instead of one from every node; `here`: the nodes have this host's files."""
+    if not wanted_van(given):
+        return
+    node = {**given, "DMLC_ROLE": "worker"}
+    if here:
+        Settings.from_environment(node)
+    else:
+        checked_values(node)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -209,7 +250,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise LaunchError("there must be at least one worker and one server")
     if not 0 <= arguments.replicas <= REPLICAS_MOST or (arguments.replicas and not servers):
         raise LaunchError(f"--replicas is 0 to {REPLICAS_MOST}, and a replica needs a server: -s 1")
-    _check_elastic(arguments)
+    if arguments.replace < 0:
+        raise LaunchError(f"--replace is {arguments.replace}; allowed: 0 or more")
     wanted_van({"DMLC_PS_VAN_TYPE": arguments.van})
     launcher = arguments.launcher or ("ssh" if arguments.hostfile else "local")
     if arguments.restarts < 0:
@@ -222,6 +264,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.host:
         host = resolve("--host", arguments.host)
     elif hosts:
+        hosts = [by_ssh(host) for host in hosts]
         host = address_for(hosts)
     else:
         host = "127.0.0.1"
@@ -240,13 +283,18 @@ def run(arguments: argparse.Namespace) -> int:
             raise LaunchError("--replace: nobody joins a job that writes a trace")
         if again and traces:  # what the job before has written stays
             job["MERCURY_TRACE_DIR"] = of_restart(traces, again)
-        check_settings({**os.environ, **job}, here=launcher == "local")
+        check_settings({**os.environ, **job})
         workers, replicas = arguments.num_workers, arguments.replicas
         torch_port = str(free_port(host))
         tasks = plan(
             command, workers, servers, job, os.environ, hosts, os.getcwd(), torch_port, replicas
         )
+        check_job(tasks[0].env, here=launcher == "local")
         least = int({**os.environ, **job}.get("MERCURY_MIN_WORKERS", "").strip() or 0)
+        if arguments.replace and not least:
+            raise LaunchError(
+                "--replace needs --min-workers: without it, a lost worker ends the job"
+            )
         journal = None
         if least:
             _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
@@ -265,25 +313,6 @@ def run(arguments: argparse.Namespace) -> int:
         if told.is_set() or code in (0, WRONG_USE):
             break
     return code
-
-
-def _check_elastic(arguments: argparse.Namespace) -> None:
-    """What goes on without workers, and with others."""
-    least, most, workers = arguments.min_workers, arguments.max_workers, arguments.num_workers
-    if least is not None and not 1 <= least <= workers:
-        raise LaunchError(
-            f"--min-workers is {least}; allowed: 1 to {workers}, as there are workers"
-        )
-    if most is not None and most < workers:
-        raise LaunchError(f"--max-workers is {most}; the job begins with {workers}")
-    if arguments.replace < 0:
-        raise LaunchError(f"--replace is {arguments.replace}; allowed: 0 or more")
-    given = least is not None or any(
-        item.startswith("MERCURY_MIN_WORKERS") for item in (*arguments.env, *os.environ)
-    )
-    for name, value in (("--max-workers", most), ("--replace", arguments.replace)):
-        if value and not given:
-            raise LaunchError(f"{name} needs --min-workers: without it, a lost worker ends the job")
 
 
 def _remove(journal: Path) -> None:
@@ -311,6 +340,8 @@ def _run_once(tasks: Sequence[Task], watch: JobWatch, told: threading.Event) -> 
 
     def stop(number: int, _frame: FrameType | None) -> None:
         nonlocal stopped
+        for each in numbers:  # another that has come with this one must not end what ends the job
+            signal.signal(each, note)
         stopped = "interrupted" if number == signal.SIGINT else f"stopped by signal {number}"
         watch.hush()
         raise SystemExit(128 + number)

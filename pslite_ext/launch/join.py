@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pslite_ext.command_line import Parser
+from pslite_ext.config import read_token
 from pslite_ext.launch.tasks import CannotRunError, LaunchError, lines_of, normal_command
 
 FILE = "join.env"
@@ -27,13 +28,14 @@ NAMES = (
 
 
 def write(folder: Path, job: Mapping[str, str]) -> Path:
-    """For this user alone: it has the job's token."""
+    """For this user alone: it has the job's token, which may be in a file that other hosts lack."""
+    told = {**job, "MERCURY_JOB_TOKEN": read_token(job)}
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(f"{name}={job[name]}\n" for name in NAMES if job.get(name))
+        file.writelines(f"{name}={told[name]}\n" for name in NAMES if told.get(name))
     return path
 
 

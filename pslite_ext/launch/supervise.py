@@ -62,8 +62,12 @@ class Child(subprocess.Popen[bytes]):
         return unread[0] < self.told_bytes
 
     def is_left(self) -> bool:
-        """Whether anything of the group is."""
-        self.poll()
+        """Whether anything of the group is. Where we are a container's first process, what our
+        children leave behind becomes ours: it is there until we hear of its end."""
+        if self.poll() is not None:
+            with suppress(ChildProcessError):
+                while os.waitpid(-self.pid, os.WNOHANG)[0]:
+                    pass
         try:
             os.killpg(self.pid, 0)
         except (ProcessLookupError, PermissionError):

@@ -62,13 +62,14 @@ class CannotRunError(LaunchError):
 @dataclass(frozen=True)
 class Host:
     name: str  # as ssh takes it: there may be a user before it
-    port: int = 22
+    port: int | None = None  # None: as ssh is configured
     speed: float | None = None  # of its link, in bytes a second
     slots: int | None = None  # for workers; None: it does not say
+    alias_of: str = ""  # what ssh's configuration says that it is
 
     @property
     def address(self) -> str:
-        return self.name.rpartition("@")[2]
+        return self.alias_of or self.name.rpartition("@")[2]
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Task:
 def lines_of(path: Path, name: str) -> list[str]:
     """Of a file that errors call `name`."""
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise LaunchError(f"{name}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -123,9 +124,11 @@ def read_hosts(path: Path) -> list[Host]:
 def _host(words: Sequence[str]) -> Host:
     user, at, place = words[0].rpartition("@")
     found = PLACE.fullmatch(place)
-    port = int(found["port"] or found["after"] or 22) if found else 0
+    given = (found["port"] or found["after"]) if found else None
+    port = int(given) if given else None
+    bad_port = port is not None and not 0 < port < 65536
     # What begins with a dash would be an option of ssh.
-    if found is None or not 0 < port < 65536 or user.startswith("-") or bool(at) != bool(user):
+    if found is None or bad_port or user.startswith("-") or bool(at) != bool(user):
         raise ValueError(f"'{words[0]}' is not HOST or HOST:PORT")
     name = f"{user}{at}{found['bracketed'] or found['bare'] or found['name']}"
     said = dict(word.split("=", 1) for word in words[1:] if "=" in word)
@@ -150,7 +153,9 @@ def ssh_task(role: str, rank: int, host: Host, script: bytes) -> Task:
     # The script, with the token in it, goes to the shell's input: a command line is for all to see.
     remote = f"bash -c 'eval \"$(head -c {len(script)})\"'"
     ssh = ["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new"]
-    return Task(role, rank, (*ssh, "-p", str(host.port), host.name, remote), {}, script)
+    if host.port is not None:
+        ssh += ["-p", str(host.port)]
+    return Task(role, rank, (*ssh, host.name, remote), {}, script)
 
 
 def places(

@@ -7,7 +7,7 @@ import queue
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -69,6 +69,8 @@ class JobWatch:
         if self._colour:
             prefix = f"\033[{COLOURS[task.role]}m{prefix}\033[0m"
         told = partial(self._print, prefix, tail)
+        if task.role == "scheduler":
+            told = partial(self._hear_scheduler, told)
         try:
             child = self._supervisor.start(
                 task.command,
@@ -84,11 +86,14 @@ class JobWatch:
             raise CannotRunError(f"cannot run {task.command[0]}: {error.strerror}") from None
         self._tasks[child] = (task, tail)
 
-    def _print(self, prefix: str, tail: deque[str], line: str) -> None:
+    def _hear_scheduler(self, shown: Callable[[str], None], line: str) -> None:
         named = culprit(line)
-        if named is not None:
+        if named is None:
+            shown(line)
+        else:
             self._culprit = self._culprit or named
-            return
+
+    def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
         self._output.say(prefix + line)
 
@@ -150,9 +155,10 @@ class JobWatch:
                     what = f"{self._name(child)} {how_it_ended(child.returncode)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
-            if without := [*self._lost, *hung]:
-                names = ", ".join(self._name(child) for child in without)
-                self._say(f"the job has ended well, without {names}")
+            came_back = {self._name(child) for child in ended_well}
+            names = dict.fromkeys(self._name(child) for child in [*self._lost, *hung])
+            if without := [name for name in names if name not in came_back]:
+                self._say(f"the job has ended well, without {', '.join(without)}")
             if not any(child.has_read() for child in self._of_role("scheduler")):
                 self._say(
                     "all processes have ended, but none of them had joined the job: does your "

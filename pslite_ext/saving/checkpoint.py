@@ -8,6 +8,7 @@ is saved is copied in memory, and written while training goes on.
 from __future__ import annotations
 
 import itertools
+import re
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,10 +18,10 @@ from typing import Any, BinaryIO, Protocol
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job import figures
-from pslite_ext.saving import choice, letting_in, part_file
+from pslite_ext.saving import choice, claim, letting_in, part_file
 from pslite_ext.saving.exchange import Exchange, Seat
 from pslite_ext.saving.folder import RUNS, SHARED, Folder, Place, own
-from pslite_ext.saving.kept import SPARE, superfluous
+from pslite_ext.saving.kept import SPARE, outlived, superfluous
 from pslite_ext.saving.letting_in import Newcomer
 from pslite_ext.saving.writer import Writer
 
@@ -30,6 +31,7 @@ KEEP_MOST = LOOKED_AT - SPARE  # what is kept is looked at
 NUMBERS = 3  # that are a place
 NEVER = -1  # instead of a step
 NOTHING = [NEVER] * NUMBERS
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")  # of something elsewhere, as s3://bucket/run
 _numbers = itertools.count()
 _folders: set[Path] = set()  # of this process's
 State = Any  # of which a front knows what it is
@@ -80,10 +82,15 @@ class Checkpoint:
                 f"checkpoint: keep is {keep}; {KEEP_MOST} at most are kept, for no more are looked "
                 "at when the job goes on"
             )
+        if ADDRESS.match(str(folder)):
+            raise InvalidArgumentError(
+                f"checkpoint: '{folder}' is not a folder of this host: mount what it names, and "
+                "give the path"
+            )
         try:
             self._folder = Folder(Path(folder))
         except OSError as error:
-            raise InvalidArgumentError(f"checkpoint: no folder can be made: {error}") from None
+            raise InvalidArgumentError(f"checkpoint: the folder cannot be used: {error}") from None
         if (whole := self._folder.root.resolve()) in _folders:
             raise InvalidArgumentError(
                 f"checkpoint: {folder} is another checkpoint's: name all that is saved in one call"
@@ -103,6 +110,7 @@ class Checkpoint:
         if (newcomer := _core.outside()) is not None:
             self._enter(newcomer)
         else:
+            self._held = self._hold() if self._rank == 0 else None
             self.steps = self._resume()
         _folders.add(whole)
 
@@ -152,15 +160,11 @@ class Checkpoint:
         self._writer.write(place.step, work)
 
     def _remove_old(self, parts: Iterable[str]) -> None:
-        for name in parts:
+        old = outlived(self._folder.all_places(), self._by_all, self._keep)
+        self._folder.remove_whole(old)
+        for name in {*parts, SHARED}:  # this worker may have written the shared one before
             old = superfluous(self._folder.places(name), self._by_all, self._keep)
             self._folder.remove(old, name)
-            if name == SHARED:
-                self._folder.remove_strangers(old, self._seat.places)
-
-    def _parts(self) -> list[str]:
-        """That this worker writes, at first."""
-        return [own(self._rank), *([SHARED] if self._rank == 0 else [])]
 
     def wait(self) -> None:
         """Until nothing is being written."""
@@ -222,9 +226,17 @@ class Checkpoint:
 
     # --- the way back -----------------------------------------------------------------------------
 
+    def _hold(self) -> BinaryIO | None:
+        try:
+            return claim.hold(self._folder.root)
+        except claim.FolderInUseError as process:
+            raise InvalidArgumentError(
+                f"checkpoint: another job writes to {self._folder.root}, as process {process} on "
+                "this host: end it, or give each a folder of its own"
+            ) from None
+
     def _resume(self) -> int:
-        for name in self._parts():
-            self._folder.sweep(name)
+        self._folder.sweep()  # nobody writes before all have told what they see
         mine, shared = self._whole(own(self._rank)), self._whole(SHARED)
         damaged = {*self._folder.places(own(self._rank))[:LOOKED_AT]} - {*mine}
         table = [self._every, self._keep, secrets.randbelow(RUNS)]

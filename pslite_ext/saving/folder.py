@@ -10,6 +10,7 @@ one on each host: a part that is not seen is not there.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,7 +22,7 @@ from pslite_ext.saving import part_file
 SHARED = "shared"
 RUNS = 1 << 32  # a run's number is below
 _PLACE = re.compile(r"step-(\d{12})-of-(\d+)-([0-9a-f]{8})")
-_OWN = re.compile(r"worker-(\d+)\.mercury")
+_PART = re.compile(r"\.?(shared|worker-\d+)\.mercury(\.part)?")  # whole or not
 
 
 class Place(NamedTuple):
@@ -41,9 +42,10 @@ def own(rank: int) -> str:
 
 class Folder:
     def __init__(self, root: Path) -> None:
-        """Made if it is not there; raises an OSError if that cannot be."""
+        """Made if it is not there; raises an OSError if it cannot be had."""
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
+        os.scandir(root).close()
 
     def path(self, place: Place, part: str) -> Path:
         return self.root / str(place) / f"{part}.mercury"
@@ -55,27 +57,32 @@ class Folder:
         return path
 
     def places(self, part: str) -> list[Place]:
-        """Where that part is, the newest first; nobody has looked into them."""
-        found = (place for place, path in self._all() if self.path(place, part).exists())
+        """Where that part is, as far as we may see, the newest first; nobody has looked into
+        them."""
+        found = (place for place in self.all_places() if os.path.exists(self.path(place, part)))
         return sorted(found, reverse=True)
+
+    def all_places(self) -> list[Place]:
+        return [place for place, _ in self._all()]
 
     def remove(self, places: Iterable[Place], part: str) -> None:
         for place in places:
             self._remove(self.path(place, part))
 
-    def remove_strangers(self, places: Iterable[Place], workers: int) -> None:
-        """Parts of workers that the job has no more."""
+    def remove_whole(self, places: Iterable[Place]) -> None:
+        """Every part, whoever wrote it or had begun to."""
         for place in places:
-            for path in list((self.root / str(place)).glob("worker-*.mercury")):
-                found = _OWN.fullmatch(path.name)
-                if found and int(found[1]) >= workers:
+            for path in list((self.root / str(place)).glob("*")):
+                if _PART.fullmatch(path.name):
                     self._remove(path)
 
-    def sweep(self, part: str) -> None:
-        """Removes what was never finished."""
-        for place, folder in list(self._all()):
-            with suppress(OSError):
-                part_file.temporary(self.path(place, part)).unlink()
+    def sweep(self, part: str = "*") -> None:
+        """Removes what was never finished, of that part or of all."""
+        unfinished = part_file.temporary(Path(f"{part}.mercury")).name
+        for _, folder in list(self._all()):
+            for path in list(folder.glob(unfinished)):
+                with suppress(OSError):
+                    path.unlink()
             with suppress(OSError):
                 folder.rmdir()  # if it is empty
 

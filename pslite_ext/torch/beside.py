@@ -19,9 +19,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pslite_ext.config import TABLE, SettingError, Settings, address_towards, resolve, wanted_van
+from pslite_ext.config import (
+    TABLE,
+    TOKEN_SETTINGS,
+    SettingError,
+    Settings,
+    address_towards,
+    resolve,
+    wanted_van,
+)
 from pslite_ext.errors import PeerLostError, WaitTimeoutError
-from pslite_ext.launch.command import TOKEN_SETTINGS, free_port
+from pslite_ext.launch.command import free_port
 from pslite_ext.launch.tasks import LaunchError
 from pslite_ext.torch.started import Started
 from pslite_ext.trace_settings import of_restart

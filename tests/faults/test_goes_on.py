@@ -220,4 +220,4 @@ def test_launched(tmp_path: Path) -> None:
 
     done = mercury(*launched, 4, "--", *SCRIPT, env=env)
     assert done.returncode == 2
-    assert "--min-workers is 4; allowed: 1 to 3" in done.stderr
+    assert "MERCURY_MIN_WORKERS is '4'; allowed: 0 to 3" in done.stderr

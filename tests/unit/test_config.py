@@ -91,6 +91,17 @@ def test_token_from_a_file(tmp_path: Path) -> None:
         settings(MERCURY_JOB_TOKEN=os.fsdecode(b"\xff"))
 
 
+@pytest.mark.parametrize("token", ["one\ntwo", "one\rtwo", "one\u2028two"])
+def test_a_token_is_one_line(tmp_path: Path, token: str) -> None:
+    with pytest.raises(SettingError, match="MERCURY_JOB_TOKEN has several lines") as raised:
+        settings(MERCURY_JOB_TOKEN=token)
+    assert "two" not in str(raised.value)
+    file = tmp_path / "token"
+    file.write_bytes(token.encode())
+    with pytest.raises(SettingError, match="TOKEN_FILE is '.*', which has several lines"):
+        settings(MERCURY_JOB_TOKEN_FILE=str(file))
+
+
 def test_the_token_is_in_nothing_that_is_shown() -> None:
     assert "secret" not in repr(settings(MERCURY_JOB_TOKEN="secret"))
 
@@ -116,6 +127,39 @@ def test_the_wire_s_words_are_the_core_s() -> None:
     assert settings(MERCURY_WIRE="bf16").values["MERCURY_WIRE"] == "bf16"
     with pytest.raises(SettingError, match="MERCURY_WIRE is 'bf17'; allowed: float32, bf16"):
         settings(MERCURY_WIRE="bf17")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"SERVER_SHARES": "x"}, "SHARES is 'x'; allowed: numbers from 0 to 1000000000, with c"),
+        ({"SERVER_SHARES": "1,2000000000,1"}, "allowed: numbers from 0 to 1000000000"),
+        ({"SERVER_SHARES": "1,2"}, "'1,2'; allowed: one number for each of the 3 servers"),
+        ({"SERVER_SHARES": "0,0,0"}, "'0,0,0'; allowed: not only zeros"),
+        ({"SERVER_SHARES": "1," * 1100}, "allowed: 2048 characters"),
+        ({"MIN_WORKERS": "3"}, "MERCURY_MIN_WORKERS is '3'; allowed: 0 to 2, as there are workers"),
+        ({"MAX_WORKERS": "3"}, r"is '3', and MERCURY_MIN_WORKERS \(--min-workers\) is not set"),
+        ({"MAX_WORKERS": "1", "MIN_WORKERS": "1"}, "is '1', and the job begins with 2"),
+        ({"FABRIC_MODE": "stale:-1"}, "MODE is 'stale:-1'; allowed: async, sync, stale:NUMBER"),
+        ({"FABRIC_DIVERGENCE_BOUND": "nan"}, "BOUND is 'nan'; allowed: a number, 0 or more"),
+        ({"FABRIC_FORWARDING": "x"}, "FORWARDING is 'x'; allowed: packets, whole"),
+    ],
+)
+def test_what_no_range_says_is_refused_before_a_node_starts(
+    changes: dict[str, str], says: str
+) -> None:
+    with pytest.raises(SettingError, match=says):
+        settings(**{f"MERCURY_{name}": value for name, value in changes.items()})
+
+
+def test_who_goes_on_without_workers_needs_packets() -> None:
+    for van in ("mercury", "zmq"):
+        told = {"DMLC_PS_VAN_TYPE": van, "MERCURY_MIN_WORKERS": "1", "MERCURY_MAX_WORKERS": "4"}
+        if van == "mercury":
+            settings(**told, MERCURY_SERVER_SHARES="0,2,1000000000")
+            continue
+        with pytest.raises(SettingError, match="needs DMLC_PS_VAN_TYPE=mercury, which is 'zmq'"):
+            settings(**told)
 
 
 def test_an_unknown_setting_is_refused() -> None:

@@ -14,7 +14,6 @@ from pslite_ext.fabric.options import (
     SERVERS_MOST,
     Planning,
     Rule,
-    divergence_bound,
     feed_path,
     link_speed,
     mode_for,
@@ -23,10 +22,10 @@ from pslite_ext.fabric.options import (
     refuse_synchrony,
     refuse_update_rule,
     shared_settings,
-    staleness,
     update_rule,
     with_mode,
 )
+from pslite_ext.fabric_words import divergence_bound, staleness
 from pslite_ext.setting import SettingError
 from pslite_ext.settings_table import REPLICAS_MOST
 

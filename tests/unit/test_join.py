@@ -38,6 +38,13 @@ def test_a_job_without_a_token(tmp_path: Path) -> None:
     assert "MERCURY_JOB_TOKEN" not in join.read(path)
 
 
+def test_a_token_that_is_in_a_file_is_written(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    job = {**JOB, "MERCURY_JOB_TOKEN": "", "MERCURY_JOB_TOKEN_FILE": str(token)}
+    assert join.read(join.write(tmp_path, job))["MERCURY_JOB_TOKEN"] == "secret"
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

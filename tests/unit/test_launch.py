@@ -122,6 +122,33 @@ def test_lost_workers_are_started_again(tmp_path: Path) -> None:
     assert f"workers can join: mercury join {tmp_path / 'logs' / 'join.env'}" in err
 
 
+def test_who_came_back_and_ended_well_was_not_done_without(tmp_path: Path) -> None:
+    code = (
+        "who = os.environ['DMLC_ROLE'] + os.environ.get('DMLC_TASK_ID', '')\n"
+        "died, came_back = (os.path.join(sys.argv[1], what) for what in ('died', 'came back'))\n"
+        "if who == 'server1':\n"
+        "    again = os.path.exists(died)\n"
+        "    open(came_back if again else died, 'w').close()\n"
+        "    sys.exit(0 if again else 3)\n"
+        "while not os.path.exists(came_back): time.sleep(0.05)\n"
+        "if who == 'worker1': sys.exit(3)\n"
+    )
+    words = ["-n", "2", "-s", "2", "--min-workers", "1", "--replace", "1"]
+    ended, _, err = came_to(tmp_path, *words, *python(code), str(tmp_path))
+    assert ended == 0, err
+    assert "server 1 is started again (1 of 1)" in err
+    assert "mercury launch: the job has ended well, without worker 1\n" in err
+
+
+def test_the_scheduler_alone_names_a_culprit(tmp_path: Path) -> None:
+    code = blames(("worker", 1)).replace("'scheduler'", "'server'")
+    code = f"if os.environ.get('DMLC_TASK_ID') == '1': sys.exit(0)\n{code}"
+    ended, out, err = came_to(tmp_path, "-n", "2", "-s", "1", *python(code))
+    assert ended == 69
+    assert "failed first: it ended with exit code 69" in err
+    assert '[server 0] \x1e{"culprit": ["worker", 1]}' in out
+
+
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_the_scheduler_says_whether_enough_workers_are_left(tmp_path: Path, goes_on: bool) -> None:
     """It knows of workers that were started elsewhere."""
@@ -377,13 +404,15 @@ def test_the_token_is_shared_and_on_no_command_line(tmp_path: Path, empty: str) 
         (["-n1", "--num-s", "1", "-x", "--", "x"], 2, "unrecognized arguments: -x"),
         (["-n", "1", "--env", "MERCURY_LANES=many", "x"], 2, "MERCURY_LANES is 'many'"),
         (["-n", "1", "--env", "MERCURY_POLICY=p4", "x"], 2, "MERCURY_POLICY is 'p4'; allowed: "),
+        (["-n", "1", "--env", "MERCURY_SERVER_SHARES=x", "x"], 2, "MERCURY_SERVER_SHARES is 'x'"),
         (["-n", "1", "--env", "MERCURY_JOB_TOKEN_FILE=/no/such", "x"], 2, "'/no/such': No such"),
         (["-n", "1", "--env", "MERCURY_LANE=2", "x"], 2, "did you mean MERCURY_LANES?"),
         (["-n", "1", "--log-dir", "/proc/x", "x"], 2, "--log-dir /proc/x: No such file"),
         (["-n", "1", "no-such-program"], 127, "cannot run no-such-program"),
         (["-n", "1", "--van", "pigeon", "x"], 2, "DMLC_PS_VAN_TYPE is 'pigeon'"),
         (["-n", "1", "--env", "NOT_SET_ANYWHERE", "x"], 2, "NOT_SET_ANYWHERE"),
-        (["-n", "2", "--max-workers", "3", "x"], 2, "--max-workers needs --min-workers"),
+        (["-n", "2", "--max-workers", "3", "x"], 2, "MERCURY_MIN_WORKERS (--min-workers) is not"),
+        (["-n", "2", "--min-workers", "3", "x"], 2, "MERCURY_MIN_WORKERS is '3'; allowed: 0 to 2"),
         (["-n", "2", "--replace", "3", "x"], 2, "--replace needs --min-workers"),
         (["-n", "2", "--min-workers", "1", "--max-workers", "1", "x"], 2, "begins with 2"),
         (["-n", "2", "--min-workers", "1", "--replace", "-1", "x"], 2, "allowed: 0 or more"),

@@ -45,6 +45,44 @@ def test_who_is_told_to_end_as_a_job_fails_does_not_start_it_again() -> None:
             signal.signal(number, handler)
 
 
+def test_two_signals_at_once_end_the_job() -> None:
+    done: list[str] = []
+
+    class Watch:
+        def start(self, _tasks: object) -> None:
+            pass
+
+        def wait(self) -> int:
+            both = {signal.SIGINT, signal.SIGTERM}
+            signal.pthread_sigmask(signal.SIG_BLOCK, both)
+            for number in both:
+                signal.pthread_kill(threading.get_ident(), number)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+            return 0
+
+        def hush(self) -> None:
+            pass
+
+        def end_all(self) -> None:
+            done.append("ended")
+
+        def say_ended(self, why: str) -> None:
+            done.append(why)
+
+        def close(self) -> None:
+            pass
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        with pytest.raises(SystemExit) as raised:
+            command._run_once([], cast(JobWatch, Watch()), threading.Event())
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+    assert (raised.value.code, done) == (130, ["ended", "interrupted"])
+
+
 def test_a_terminal_that_closes_is_nothing_under_nohup(tmp_path: Path) -> None:
     code = "print('up')\nimport time\ntime.sleep(0.5)\n"
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -23,7 +23,9 @@ def test_hostfile(tmp_path: Path) -> None:
     assert read_hosts(file) == hosts
     assert [host.address for host in hosts] == ["alpha", "fd00::5", "fe80::1%eth0", "::1"]
     file.write_text("alpha slots=4 link=10Gbps\nbeta:2222 link=2.5Gbit/s # old\n")
-    assert read_hosts(file) == [Host("alpha", 22, 1.25e9, 4), Host("beta", 2222, 312.5e6)]
+    assert read_hosts(file) == [Host("alpha", None, 1.25e9, 4), Host("beta", 2222, 312.5e6)]
+    file.write_bytes(b"\xef\xbb\xbfalpha\r\n")  # as Windows writes it
+    assert read_hosts(file) == [Host("alpha")]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,31 @@ def test_the_scheduler_s_address_is_one_that_all_hosts_reach(
     assert command.address_for([there, here]) == "192.0.2.1"
     assert command.address_for([here, here]) == "127.0.0.1"
     assert command.address_for([Host("me@127.0.0.1")]) == "127.0.0.1"
+
+
+def test_a_name_that_ssh_alone_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        "#!/bin/sh\n"
+        "echo user me\n"
+        'case $2 in *gpu1) echo hostname 127.0.0.1 ;; *) echo "hostname $2" ;; esac\n'
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    found = command.by_ssh(Host("me@gpu1.invalid.gpu1"))
+    assert (found.name, found.address) == ("me@gpu1.invalid.gpu1", "127.0.0.1")
+    assert command.by_ssh(Host("localhost")) == Host("localhost")
+    for path in (str(tmp_path), ""):
+        monkeypatch.setenv("PATH", path)
+        with pytest.raises(LaunchError, match="'no.invalid', which cannot be .*; .* say --host"):
+            command.by_ssh(Host("no.invalid"))
+
+
+def test_ssh_s_own_configuration_says_the_port_unless_the_file_does() -> None:
+    for host, port in ((Host("h"), []), (Host("h", 2222), ["-p", "2222"])):
+        tasks = plan(["cmd"], 1, 1, {}, {}, [host])
+        for task in tasks[1:]:
+            assert [*task.command[5:-2]] == port
 
 
 def test_remote_secrets_go_to_standard_input() -> None:

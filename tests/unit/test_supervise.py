@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import queue
@@ -75,3 +76,21 @@ def test_a_guard_ends_whom_it_watches_when_we_are_gone() -> None:
     finally:
         sleeps[1].kill()
         sleeps[1].wait()
+
+
+def test_orphans_that_have_ended_are_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They become ours where we are a container's first process."""
+    set_child_subreaper = 36
+    libc = ctypes.CDLL(None)
+    lines: queue.Queue[str] = queue.Queue()
+    assert libc.prctl(set_child_subreaper, 1, 0, 0, 0) == 0
+    try:
+        with supervisor() as all_of_them:
+            starts_another = "sleep 600 & echo up; exec sleep 600"
+            child = all_of_them.start(["sh", "-c", starts_another], told=lines.put)
+            assert lines.get(timeout=LIMIT_S) == "up"
+            all_of_them.end(ask_s=LIMIT_S)
+            assert child.returncode == -signal.SIGTERM
+            assert not child.is_left()
+    finally:
+        libc.prctl(set_child_subreaper, 0, 0, 0, 0)

@@ -7,7 +7,8 @@ from typing import Any
 
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.fabric import alike, current_worker, register_as_worker
-from pslite_ext.fabric.options import mode_for, staleness
+from pslite_ext.fabric.options import mode_for
+from pslite_ext.fabric_words import staleness
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import at_exit
 from pslite_ext.torch import this_worker

@@ -90,6 +90,22 @@ def test_a_full_disk_behind_stdout_is_one_line(words: tuple[str, ...]) -> None:
     assert result.stderr == f"{name}: stdout cannot be written: No space left on device\n"
 
 
+def test_a_job_s_exit_code_is_not_lost_on_a_full_disk(tmp_path: Path) -> None:
+    words = ["launch", "-n", "1", "--log-dir", str(tmp_path), "--", "sh", "-c", "exit 7"]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "tracer", *words],
+            cwd=ROOT,
+            env=clean_environment(PYTHONUNBUFFERED="1"),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert result.returncode == 7
+    assert "stdout cannot be written" not in result.stderr
+
+
 @pytest.mark.parametrize(
     ("shell", "code", "says"),
     [

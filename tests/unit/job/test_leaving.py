@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 from typing import NamedTuple
 
@@ -128,3 +129,26 @@ def test_a_last_word_that_nobody_can_read_is_no_failure(monkeypatch: pytest.Monk
     monkeypatch.setattr(figures, "summary", lambda _: "worker 0: 3 MB sent")
     monkeypatch.setattr(sys, "stderr", Full())
     assert leave(monkeypatch, None, None, None, rewords=False) == Left(0, False)
+
+
+def test_a_container_s_first_process_ends_on_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the kernel keeps from it otherwise."""
+    codes: list[int] = []
+    monkeypatch.setattr(leaving, "at_exit", lambda _: None)
+    monkeypatch.setattr(os, "register_at_fork", lambda **_: None)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        Leaving(lambda: None).watch()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "others need no handler"
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        Leaving(lambda: None).watch()
+        signal.raise_signal(signal.SIGTERM)
+        assert codes == [128 + signal.SIGTERM]
+        leaving._end_by_default()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        Leaving(lambda: None).watch()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN, "a script decides for itself"
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +17,7 @@ import pytest
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.saving import checkpoint, letting_in, part_file
+from pslite_ext.saving import checkpoint, claim, letting_in, part_file
 from pslite_ext.saving.checkpoint import Checkpoint
 from pslite_ext.saving.exchange import Seat
 from pslite_ext.saving.folder import SHARED, Folder, Place, own
@@ -118,6 +122,51 @@ def test_no_more_are_kept_than_are_looked_at(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path, Front(), Seat(0, 1, 1), 1, most).steps == 20
 
 
+@pytest.mark.parametrize("folder", ["s3://bucket/run", Path("gs://bucket/run"), "file:///run"])
+def test_an_address_is_not_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str | Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgumentError, match=f"checkpoint: '{folder}' is not a folder"):
+        Checkpoint(folder, Front(), Seat(0, 1, 1), 1, 2)
+    assert not [*tmp_path.iterdir()]
+    trained(tmp_path / "a:" / "run", 1)
+
+
+def test_two_jobs_do_not_write_to_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody holds it once the first one is killed, whatever that has forked."""
+    code = (
+        "import os, sys, time; from pathlib import Path; from pslite_ext.saving import claim\n"
+        "held = claim.hold(Path(sys.argv[1]))\n"
+        "if os.fork(): print('holds', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"holds\n"
+        with monkeypatch.context() as patched:
+            patched.setattr(claim, "PATIENCE_S", 0.0)
+            says = f"another job writes to {tmp_path}, as process {other.pid} on this host"
+            with pytest.raises(InvalidArgumentError, match=says):
+                Checkpoint(tmp_path, Front(), Seat(0, 1, 1), 1, 2)
+            patched.setattr(claim, "_holder", lambda _: 0)  # as of one on another host
+            trained(tmp_path, 1)
+        other.kill()
+        other.wait()
+        trained(tmp_path, 1)
+        (tmp_path / claim.FILE).unlink()
+        (tmp_path / claim.FILE).mkdir()
+        trained(tmp_path, 1)
+    finally:
+        os.killpg(other.pid, signal.SIGKILL)
+        other.communicate()
+
+
 class FullDisk(Front):
     """Has no room for the shared part, from that step on."""
 
@@ -141,7 +190,7 @@ def test_what_is_not_whole_does_not_stay(
     said = capsys.readouterr().err
     assert "the checkpoint of step 12 was not written: [Errno 28] No space left" in said
     assert steps_of(tmp_path, own(0)) == steps_of(tmp_path, SHARED) == [3, 2]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(Folder(tmp_path).all_places()) == 2
 
 
 def test_what_all_have_stays_if_it_cannot_be_written_again(tmp_path: Path) -> None:
@@ -199,6 +248,28 @@ def test_what_the_first_worker_may_not_have_written_is_not_what_all_have(
     saved.wait()
     assert {2, 4, 5} <= {*steps_of(tmp_path, own(1))}
     assert steps_of(tmp_path, SHARED) == [5, 4]
+
+
+def test_who_wrote_the_shared_part_before_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker 1, on a host of its own, where worker 3 had begun to write, too."""
+    folder = Folder(tmp_path)
+    for part in (SHARED, own(1)):
+        path = folder.room(Place(7, 1, 7), part)
+        part_file.write(path, lambda file: file.write(b"7"))
+    for part in (SHARED, own(3)):
+        part_file.temporary(folder.room(Place(9, 1, 7), part)).touch()
+    monkeypatch.setattr(checkpoint, "Exchange", Alone)
+    saved = Checkpoint(tmp_path, Front(), Seat(1, 2, 2), 1, 2)
+    assert saved.steps == 7
+    assert [place.step for place in folder.all_places()] == [7]
+    part_file.temporary(folder.path(Place(7, 1, 7), own(3))).touch()  # who is lost later on
+    for _ in range(5):
+        saved.step()
+    saved.wait()
+    assert steps_of(tmp_path, SHARED) == []
+    assert sorted(place.step for place in folder.all_places()) == [10, 11, 12]
 
 
 class Both:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from pslite_ext.saving import part_file
 from pslite_ext.saving.folder import SHARED, Folder, Place, own
@@ -43,12 +46,35 @@ def test_what_was_never_finished_goes(tmp_path: Path) -> None:
     assert not unfinished.parent.exists()
     assert others.exists()
     assert folder.places(own(0)) == folder.places(own(1)) == [at(5)]
+    strangers = part_file.temporary(folder.room(at(30), own(7)))
+    strangers.write_bytes(b"half")
+    folder.sweep()
+    assert folder.all_places() == [at(5)]
+    assert not others.exists()
 
 
 def test_workers_that_are_no_more_leave_nothing(tmp_path: Path) -> None:
     old, new = at(5, 1, 4), at(10, 2)
     ranks = {own(rank): [old] for rank in range(4)}
-    folder = made(tmp_path, {**ranks, own(0): [old, new]})
-    folder.remove_strangers([old], 2)
-    assert folder.places(own(1)) == [old]
-    assert folder.places(own(2)) == folder.places(own(3)) == []
+    folder = made(tmp_path, {**ranks, SHARED: [old], own(0): [old, new]})
+    for part in (SHARED, own(3)):
+        part_file.temporary(folder.path(old, part)).touch()
+    folder.remove_whole([old])
+    assert folder.all_places() == [new]
+    notes = folder.room(new, own(0)).with_name("notes.txt")
+    notes.touch()
+    folder.remove_whole([new])
+    assert [*notes.parent.iterdir()] == [notes], "others' files are not ours to remove"
+
+
+def test_what_may_not_be_seen_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(tmp_path, {SHARED: [at(5), at(10)]})
+    hidden, stat = str(folder.path(at(10), SHARED)), os.stat
+
+    def refused(path: str | Path, **options: bool) -> os.stat_result:
+        if str(path) == hidden:
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", refused)
+    assert folder.places(SHARED) == [at(5)]
