@@ -37,7 +37,9 @@ Actions NodeMembership::Heard(int64_t now_ms) {
 
 bool NodeMembership::DoesWithout(int node) const {
   const auto heard = heard_of_.find(node);
-  return alone() && heard != heard_of_.end() && heard->second.second != Admission::kIn;
+  if (!alone() || heard == heard_of_.end() || heard->second.second == Admission::kIn) return false;
+  const auto let_in = let_in_.find(node);
+  return let_in == let_in_.end() || let_in->second != heard->second.first;
 }
 
 bool NodeMembership::IsNews(const Member& newcomer, Admission admission) {

@@ -34,6 +34,8 @@ class NodeMembership {
     return may_be_alone_ && state_ == State::kRunning &&
            (suspected_ || now_ms - heard_ms_ >= times_.suspicion_ms());
   }
+  // A worker has let it in, as this node knows before it hears so from the scheduler.
+  void IsLetIn(int node, uint8_t entry) { let_in_[node] = entry; }
   // That the job goes on without the scheduler and without that node, a newcomer that is not in.
   bool DoesWithout(int node) const;
   // That no verdict on that node is to be expected now.
@@ -63,6 +65,7 @@ class NodeMembership {
   int64_t late_since_ms_ = -1;
   bool may_be_alone_ = false, suspected_ = false;
   std::map<int, std::pair<uint8_t, Admission>> heard_of_;  // by node: which entry is how far
+  std::map<int, uint8_t> let_in_;                          // by node: which entry
 };
 
 }  // namespace mercury

@@ -123,6 +123,8 @@ class ZmqVan : public ps::Van {
   }
   // Of a server: all workers have left. If the scheduler is lost, nobody else says that it is over.
   void NoMoreWork();
+  // The same: a worker has let that newcomer in, of which the scheduler may not have told yet.
+  void IsLetIn(int node, uint8_t entry);
   // The same: whether some have left because the job has failed.
   void FailedElsewhere(bool have);
   // Of a server: that worker has done its work. Should the scheduler be lost before it hears of it,

@@ -87,6 +87,14 @@ void ZmqVan::NoMoreWork() {
   Post(std::move(item));
 }
 
+void ZmqVan::IsLetIn(int node, uint8_t entry) {
+  Outbound item;
+  item.run = [this, node, entry] {
+    if (node_membership_) node_membership_->IsLetIn(node, entry);
+  };
+  Post(std::move(item));
+}
+
 void ZmqVan::FailedElsewhere(bool have) {
   Outbound item;
   item.run = [this, have] {

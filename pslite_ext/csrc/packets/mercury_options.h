@@ -89,6 +89,8 @@ struct PlaneEvents {
   std::function<void(int worker, const Status& status)> lost_beside;  // of the worker's own host
   // Of a server: that worker, the so many-th in its place, has done its work.
   std::function<void(int worker, uint8_t entry)> finished;
+  // The same: a worker has let that one in.
+  std::function<void(int worker, uint8_t entry)> let_in;
   std::function<void()> all_out;  // the same: no worker is in the job any more
   // The same: whether workers have left because the job has failed.
   std::function<void(bool have)> failed;

@@ -92,7 +92,8 @@ Status MercuryServer::LetIn(Shard* shard, int worker, uint64_t entry) {
   const Status status = shard->aggregator->LetIn(worker, 0);
   if (!status.ok()) return status;
   shard->clerk->Comes(worker);
-  if (new_.count(worker) != 0) let_in_.insert(worker);
+  const bool is_news = new_.count(worker) != 0 && let_in_.insert(worker).second;
+  if (is_news && events_.let_in) events_.let_in(worker, entries_[worker]);
   return status;
 }
 

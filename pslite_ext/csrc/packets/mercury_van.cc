@@ -36,6 +36,9 @@ void MercuryVan::Start(int customer_id, bool standalone) {
     events.lost = [this](int worker, const Status& status) { Lost(Role::kWorker, worker, status); };
     events.finished = [this](int worker, uint8_t entry) { HasFinished(worker, entry); };
     events.all_out = [this] { NoMoreWork(); };
+    events.let_in = [this](int worker, uint8_t entry) {
+      IsLetIn(NodeId(Role::kWorker, worker), entry);
+    };
     events.failed = [this](bool have) { FailedElsewhere(have); };
     server_ = std::make_unique<MercuryServer>(std::move(events));
     const Status status = server_->Listen(host_, options_.tcp, &data_port_);

@@ -67,6 +67,11 @@ TEST(who_is_alone_does_without_those_who_were_not_in_yet) {
   for (int64_t t = 500; t <= 10500; t += 500) n.Tick(t);
   CHECK_TRUE(n.alone() && n.DoesWithout(member.id));
   CHECK_TRUE(!n.DoesWithout(NodeId(Role::kWorker, 0)));
+  n.IsLetIn(member.id, member.entry);
+  CHECK_TRUE(!n.DoesWithout(member.id));  // others may train with it
+  ++member.entry;
+  CHECK_TRUE(n.IsNews(member, Admission::kComes));
+  CHECK_TRUE(n.DoesWithout(member.id));
   CHECK_TRUE(n.IsNews(member, Admission::kIn));
   CHECK_TRUE(!n.DoesWithout(member.id));
 }

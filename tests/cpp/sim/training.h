@@ -203,7 +203,10 @@ class Training : public DisturbedJob {
         return Resume(worker);
       }
       CHECK_OK(link.slots->LetIn(rank, 0));
-      if (link.at->new_ones.count(rank) != 0) link.at->let_in.insert(rank);
+      if (link.at->new_ones.count(rank) != 0) {
+        link.at->let_in.insert(rank);
+        link.at->membership.IsLetIn(NodeId(Role::kWorker, rank), entry);
+      }
       Later(worker, 1000, [=] {
         if (worker->lets_in.rank != rank || worker->lets_in.entry != entry) return;
         worker->lets_in.shards_left.erase(shard);
