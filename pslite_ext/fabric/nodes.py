@@ -252,6 +252,10 @@ class Scheduler(_Serving):
             job = {**self._job, "momentum": self.stats()["momentum"]}  # workers may say it
             self._recording = Recording(self._trace_folder, job, self._core.records)
 
+    def serve(self) -> None:
+        super().serve()
+        self._starter.say_without(self.stats()["lost"])
+
     def leave(self, *, failed: bool = False) -> None:
         if self._feed is not None:
             self._feed.close()

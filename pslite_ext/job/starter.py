@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pslite_ext.errors import PsliteError
 from pslite_ext.launch import scheduler_words
@@ -36,6 +36,11 @@ class Starter:
                 if ended is not None:
                     self._on_end(ended)
         self._on_left()
+
+    def say_without(self, names: Sequence[str]) -> None:
+        """Who may still be there, though the job is over."""
+        if self._reads and names:
+            print(scheduler_words.without(names), file=sys.stderr, flush=True)
 
     def say(self, error: PsliteError) -> None:
         """Who the job has failed of."""

@@ -2,12 +2,13 @@
 
 A line of JSON each. The launcher writes on the scheduler's standard input how a process of the job
 has ended; the scheduler writes on its standard error, behind a mark that no log begins with, who
-the job failed of. Other lines are for people.
+the job failed of, and at its end, whom the job went on without. Other lines are for people.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
@@ -64,6 +65,21 @@ def failure(error: PsliteError) -> str:
     if named is None:
         return ""
     return f"{_MARK}{json.dumps({'culprit': named})}"
+
+
+def without(names: Sequence[str]) -> str:
+    """Whom the scheduler has lost, in a job that goes on, as the launcher names processes."""
+    return f"{_MARK}{json.dumps({'without': list(names)})}"
+
+
+def done_without(line: str) -> list[str] | None:
+    """The same; None: that line says something else."""
+    if not line.startswith(_MARK):
+        return None
+    try:
+        return [str(name) for name in json.loads(line[1:])["without"]]
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 def culprit(line: str) -> str | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pslite_ext.errors import FAILED_ELSEWHERE
 from pslite_ext.launch.display import Display
-from pslite_ext.launch.scheduler_words import culprit, ending, how_it_ended
+from pslite_ext.launch.scheduler_words import culprit, done_without, ending, how_it_ended
 from pslite_ext.launch.supervise import Child, Supervisor
 from pslite_ext.launch.tasks import CannotRunError, LaunchError, Task
 
@@ -45,6 +45,7 @@ class JobWatch:
         self._least_workers = least_workers
         self._lost: list[Child] = []  # without which it has gone on
         self._done_without: list[Child] = []  # servers and replicas, of which others were there
+        self._lost_to_scheduler: list[str] = []  # which may be there, and hang
         self._grace_s = grace_s  # for the others to notice a failure themselves
         self._supervisor = Supervisor()
         self._tasks: dict[Child, tuple[Task, deque[str]]] = {}  # with its last lines
@@ -87,11 +88,12 @@ class JobWatch:
         self._tasks[child] = (task, tail)
 
     def _hear_scheduler(self, shown: Callable[[str], None], line: str) -> None:
-        named = culprit(line)
-        if named is None:
-            shown(line)
-        else:
+        if lost := done_without(line):
+            self._lost_to_scheduler = lost
+        elif (named := culprit(line)) is not None:
             self._culprit = self._culprit or named
+        else:
+            shown(line)
 
     def _print(self, prefix: str, tail: deque[str], line: str) -> None:
         tail.append(line)
@@ -108,7 +110,8 @@ class JobWatch:
         """
         first: Child | None = None
         deadline: float | None = None
-        ended_by_us = False
+        late: list[Child] | None = None  # who has time until then; None: all
+        ended_by_us: list[Child] = []
         ended_well: list[Child] = []
         hung: list[Child] = []
         running = len(self._tasks)
@@ -119,9 +122,9 @@ class JobWatch:
             except queue.Empty:
                 if deadline is None or time.monotonic() < deadline:
                     continue
-                ended_by_us = True
-                self.end_all()
                 deadline = None
+                ended_by_us += self._tasks if late is None else late
+                self._supervisor.end(late, ask_s=TERM_S)
                 continue
             running -= 1
             if child.holds_output:
@@ -129,16 +132,18 @@ class JobWatch:
                     f"{self._name(child)} has ended, but a process that it left behind holds "
                     "its output open: not waited for"
                 )
-            if ended_by_us:
+            if child in ended_by_us:
                 hung.append(child)
                 continue
             if not (child.holds_output and child.returncode == 0):  # else what is left may join
                 self._tell_scheduler(child)
             if child.returncode == 0:
                 ended_well.append(child)
-                if self._least_workers and child in self._of_role("scheduler"):
+                if child in self._of_role("scheduler"):
                     # The job is over: who is still there was done without.
-                    deadline = time.monotonic() + self._grace_s
+                    lost = None if self._least_workers else self._left_of_the_lost()
+                    if lost is None or (lost and deadline is None):
+                        deadline, late = time.monotonic() + self._grace_s, lost
                 continue
             if left := self._does_without(child):
                 self._done_without.append(child)
@@ -147,8 +152,8 @@ class JobWatch:
             if first is None and self._goes_on_without(child):
                 running += self._start_again(child)
                 continue
-            if deadline is None:
-                deadline = time.monotonic() + self._grace_s
+            if deadline is None or late is not None:
+                deadline, late = time.monotonic() + self._grace_s, None
             if first is None or first.returncode == FAILED_ELSEWHERE != child.returncode:
                 first = child
                 if child.returncode != FAILED_ELSEWHERE and running:
@@ -187,6 +192,11 @@ class JobWatch:
             if scheduler is not child:
                 task, _ = self._tasks[child]
                 scheduler.tell(ending(task.role, task.rank, child.returncode))
+
+    def _left_of_the_lost(self) -> list[Child]:
+        """Of those that the scheduler has lost: one that hangs is not noticed by its end."""
+        lost = [child for child in self._tasks if self._name(child) in self._lost_to_scheduler]
+        return [child for child in lost if child.poll() is None]
 
     def _does_without(self, child: Child) -> str:
         """Who keeps the job going without it: of servers and their replicas, the others.

@@ -239,7 +239,7 @@ struct Player {
       model = std::make_unique<ModelPart>(options, Vector(kElements, 1), &end);
       end.Play(model.get(), {options.stripe().elements(), momentum > 0, codec, servers, kElements});
     } else {
-      const auto got = [](int64_t, const std::shared_ptr<const Vector>& its) {
+      const auto got = [](const Edition&, const std::shared_ptr<const Vector>& its) {
         FUZZ_REQUIRE(its != nullptr && its->size() == kElements);
       };
       worker = std::make_unique<WorkerPart>(

@@ -197,13 +197,14 @@ def test_a_server_that_hangs_is_replaced(tmp_path: Path) -> None:
 
 def test_nobody_waits_for_a_worker_that_hangs(tmp_path: Path) -> None:
     """The server says nothing to it, so that only the scheduler notices."""
-    env = {"MERCURY_HEARTBEAT_TIMEOUT_MS": "6000", "MERCURY_FABRIC_MODE": "stale:1"}
-    command = [SCRIPT, str(tmp_path), "12", "worker_2", "SIGSTOP"]
-    with cluster(command, 3, 1, "mercury", env=env) as job:
-        others = [process for process in job.processes if process.name != "worker 2"]
-        job.wait_until("ended", lambda: all(other.code is not None for other in others))
-        assert all(other.code == 0 for other in others), job.report()
-        assert "worker 2 is lost" in job.scheduler.output
+    told = ["MERCURY_HEARTBEAT_TIMEOUT_MS=6000", "MERCURY_FABRIC_MODE=stale:1"]
+    job = ["launch", "-n", "3", "-s", "1", "--grace", "1", "--log-dir", tmp_path / "logs"]
+    script = [sys.executable, SCRIPT, tmp_path, "12", "worker_2", "SIGSTOP"]
+    env = [word for setting in told for word in ("--env", setting)]
+    launched = mercury(*job, *env, "--", *script)
+    assert launched.returncode == 0, launched.stdout + launched.stderr
+    assert "worker 2 is lost" in launched.stdout
+    assert "the job has ended well, without worker 2" in launched.stderr
 
 
 def test_a_feed_is_heard_and_slow_links_make_groups(tmp_path: Path) -> None:

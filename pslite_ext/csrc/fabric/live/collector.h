@@ -96,6 +96,7 @@ class Collector {
 
   int64_t version() const { return version_; }
   const FleetHosts& hosts() const { return hosts_; }
+  bool replica_has_model() const { return hosts_.replica && replica_has_model_; }
   size_t under_way() const { return planned_.size(); }
   size_t waiting() const { return batching_.size(); }
 
@@ -144,6 +145,7 @@ class Collector {
   FleetHosts hosts_;  // the server's is that of whoever is the server
   std::set<int> dead_;
   int server_node_ = kServerNode;  // who has become the server
+  int lost_server_ = kServerNode;  // whose loss began the last taking over
   int64_t version_ = 0;
   std::vector<int64_t> lasts_;  // of each server that is lost: later versions of it died with it
   int64_t next_place_ = 1;

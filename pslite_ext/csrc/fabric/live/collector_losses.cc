@@ -47,6 +47,7 @@ Orders Collector::Lost(int node) {
     LoseReplica(&orders);
   } else if (IsServerNode(node) && hosts_.replica && replica_has_model_ && !taking_over) {
     state_ = State::kTakingOver;
+    lost_server_ = node;
     Order order = MakeOrder(Order::kTakeOver, hosts_.replica_node);
     std::map<int64_t, UpdateId> all = planned_;
     for (const auto& [place, entry] : ledger_.log()) all.emplace(place, entry.id);
@@ -60,11 +61,12 @@ Orders Collector::Lost(int node) {
     ledger_.GiveUp();
     hold_ = 0;
   } else {
+    if (!taking_over) lost_server_ = node;
     const bool first = IsServerNode(server_node_);
-    const int rank = IsServerNode(node) && node != kServerNode ? ServerIndex(node) : kOnlyOne;
+    const int rank = lost_server_ == kServerNode ? kOnlyOne : ServerIndex(lost_server_);
     Party party{first ? Role::kServer : Role::kReplica, first ? rank : ReplicaIndex(server_node_),
                 ""};
-    const bool too_soon = hosts_.replica && !taking_over;
+    const bool too_soon = (hosts_.replica && !taking_over) || !hosts_.reserve.empty();
     Fail(Status::PeerLost(NodeName(Role::kServer, rank) +
                           (too_soon ? " is lost, and its next replica does not have the model yet"
                                     : " is lost, and there is no replica to take over"))

@@ -36,4 +36,11 @@ struct Placed {
   bool reduce = false;  // its round is an all-reduce
 };
 
+// Which model: that version, of the server after so many replicas have become it. A version that
+// died with its server may have the number of another.
+struct Edition {
+  int64_t version = 0;
+  int64_t reign = 0;
+};
+
 }  // namespace mercury::fabric

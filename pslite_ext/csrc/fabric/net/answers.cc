@@ -26,9 +26,9 @@ void Answers::Settled(int64_t number, Fate fate) {
   changed_.notify_all();
 }
 
-void Answers::Got(int64_t version, std::shared_ptr<const Vector> what) {
+void Answers::Got(const Edition& edition, std::shared_ptr<const Vector> what) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  got_version_ = version;
+  got_edition_ = edition;
   got_ = std::move(what);
   changed_.notify_all();
 }
@@ -64,8 +64,8 @@ bool Answers::WaitModel(int slice_ms, Status* status, std::shared_ptr<const Vect
     if (status->ok()) *status = Status::Closed("the job is over");
     return true;
   }
-  *version = got_version_;
-  if (!std::exchange(reducing_, false)) version_ = got_version_;
+  *version = got_edition_.version;
+  if (!std::exchange(reducing_, false)) edition_ = got_edition_;
   asked_ = false;
   return true;
 }
@@ -103,7 +103,8 @@ Status Answers::Push(double norm, const Send& send, int64_t* number) {
   Status status = Check();
   if (!status.ok()) return status;
   Request request;
-  request.version = version_;
+  request.version = edition_.version;
+  request.reign = edition_.reign;
   request.norm = norm;
   *number = request.id.number = fates_.Add();
   ++updates_;

@@ -37,7 +37,7 @@ class Answers {
   void End() { End(Phase::kEnded, Status::Ok()); }
   void Fail(const Status& status) { End(Phase::kFailed, status); }
   void Settled(int64_t number, Fate fate);
-  void Got(int64_t version, std::shared_ptr<const Vector> what);
+  void Got(const Edition& edition, std::shared_ptr<const Vector> what);
 
   // The script's. These wait for at most so long, and say whether it is over; `status`: how.
   bool WaitBegun(int slice_ms, Status* status);
@@ -75,12 +75,12 @@ class Answers {
   double weight_ = 1;
   Staleness staleness_;
   int64_t updates_ = 0;  // that this worker has pushed
-  int64_t version_ = 0;  // that this worker got last
+  Edition edition_;      // that the script has got last
   Fates fates_;          // of what this worker has pushed
   bool asked_ = false;
   bool reducing_ = false;  // what comes is no model
   std::shared_ptr<const Vector> got_;
-  int64_t got_version_ = 0;
+  Edition got_edition_;
 };
 
 }  // namespace mercury::fabric

@@ -269,8 +269,8 @@ Status FabricNode::Enter(const Attendance& roster) {
   if (node >= 0) {
     WorkerEvents events;
     events.settled = [this](UpdateId update, Fate fate) { answers_.Settled(update.number, fate); };
-    events.got = [this](int64_t version, const std::shared_ptr<const Vector>& model) {
-      answers_.Got(version, model);
+    events.got = [this](const Edition& edition, const std::shared_ptr<const Vector>& model) {
+      answers_.Got(edition, model);
     };
     worker_ = std::make_unique<WorkerPart>(node, roster.rule.momentum, kPacketBytes, endpoint_,
                                            std::move(events), spares_, codec, elements, servers,
@@ -332,7 +332,10 @@ void FabricNode::Gone(int peer, const Status& status, bool left) {
   }
   if (!left) Log(LogLevel::kWarning, who + " is lost: " + how);
   if (left) return;
-  if (is_scheduler()) return Broadcast(GoneLetter{NodeOf(peer)});
+  if (is_scheduler()) {
+    lost_.push_back(NodeOf(peer));
+    return Broadcast(GoneLetter{NodeOf(peer)});
+  }
   endpoint_->Post(kSchedulerPeer, UnreachableLetter{NodeOf(peer)});
 }
 

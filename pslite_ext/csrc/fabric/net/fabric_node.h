@@ -147,6 +147,7 @@ class FabricNode {
   int64_t give_up_at_us_ = 0;
   bool begun_ = false;
   bool over_ = false;             // all workers have left
+  std::vector<int> lost_;         // nodes, of which the scheduler knows
   std::optional<Status> ending_;  // the scheduler's, until all have been told
   uint64_t refusals_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "fabric/json.h"
 #include "fabric/net/fabric_node.h"
 
 namespace mercury::fabric {
@@ -28,6 +29,12 @@ double CopyWeighed(const float* from, double weight, Vector* to) {
   }
   for (; i < to->size(); ++i) take(i, &squares[0]);
   return std::sqrt(std::accumulate(std::begin(squares), std::end(squares), 0.0));
+}
+
+std::string NamesJson(const std::vector<int>& nodes) {
+  std::string text;
+  for (const int node : nodes) text += (text.empty() ? "" : ", ") + QuotedJson(LogNameOf(node));
+  return "[" + text + "]";
 }
 
 }  // namespace
@@ -124,7 +131,7 @@ std::string FabricNode::TakeRecords() {
 std::string FabricNode::Stats() {
   std::string text;
   const auto ask = [&] {
-    if (scheduler_ != nullptr) text = scheduler_->Figures();
+    if (scheduler_ != nullptr) text = scheduler_->Figures() + ", \"lost\": " + NamesJson(lost_);
     if (model_part_ != nullptr) text = model_part_->Figures();
   };
   if (!lane_->Ask(ask)) ask();

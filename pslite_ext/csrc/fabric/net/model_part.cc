@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/variants.h"
 #include "fabric/live/model_tree.h"
 
@@ -156,6 +157,11 @@ Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo
   if (its.progress.size() == progress_.size()) progress_ = its.progress;
   has_model_ = true;
   if (!first) server_peer_ = peer;
+  if (!first && options_.calls.update != nullptr) {
+    Log(LogLevel::kWarning,
+        "this replica was sent the model, and nothing that the server's own call for an update "
+        "remembers: from here on the two may differ");
+  }
   if (!first) *steps = daemon_.TakeModel(its.version, its.place);
   return Status::Ok();
 }

@@ -191,7 +191,8 @@ Status SchedulerPart::Complain(int peer, int about, double now_s) {
   if (fleet_.of.count(about) == 0 || other == peer) {
     return Status::Corrupt("a complaint about a node that there is not");
   }
-  const Complaint complaint{other, now_s + kComplaintHolds_s};
+  const int spare = InReserve(other) ? other : InReserve(peer) ? peer : -1;
+  const Complaint complaint{other, now_s + kComplaintHolds_s, spare};
   if (Alive(other)) complaints_.emplace(std::minmax(peer, other), complaint);
   return Status::Ok();
 }
@@ -204,18 +205,23 @@ bool SchedulerPart::Needed(std::pair<int, int> link) const {
   return !server[0] || !server[1] || a == kServerPeer || b == kServerPeer;
 }
 
-// A replica that does not follow the server, or not yet.
-bool SchedulerPart::InReserve(int peer) const {
-  const FleetHosts& hosts = collector_.hosts();
-  const bool follows = hosts.replica && peer == PeerOf(hosts.replica_node);
-  return IsReplicaNode(NodeOf(peer)) && peer != server_peer_ && !follows;
+bool SchedulerPart::IsReplica(int peer) const {
+  return IsReplicaNode(NodeOf(peer)) && peer != server_peer_;
 }
 
-int SchedulerPart::LessNeeded(std::pair<int, int> link, int named) const {
+// A replica that does not follow the server, or has not got the model yet.
+bool SchedulerPart::InReserve(int peer) const {
+  const int follower = collector_.hosts().replica_node;
+  const bool follows = collector_.replica_has_model() && NodeOf(peer) == follower;
+  return IsReplica(peer) && !follows;
+}
+
+int SchedulerPart::LessNeeded(std::pair<int, int> link, const Complaint& complaint) const {
   const auto [a, b] = link;
-  if (InReserve(a) != InReserve(b)) return InReserve(a) ? a : b;
+  if (complaint.spare >= 0) return complaint.spare;
   const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
   if (work[0] != work[1]) return work[0] ? a : b;
+  if (!work[0] && IsReplica(a) != IsReplica(b)) return IsReplica(a) ? a : b;
   if (!work[0]) return a == server_peer_ ? b : a;
   const auto unreached = [this](int peer) {
     return std::count_if(complaints_.begin(), complaints_.end(), [peer](const auto& its) {
@@ -224,7 +230,7 @@ int SchedulerPart::LessNeeded(std::pair<int, int> link, int named) const {
   };
   const auto of_a = unreached(a), of_b = unreached(b);
   if (of_a != of_b) return of_a > of_b ? a : b;
-  return named;
+  return complaint.named;
 }
 
 // One after the other: whoever has been cut off is no reason to cut off another.
@@ -241,7 +247,7 @@ void SchedulerPart::CutOff(double now_s) {
     const auto due = std::find_if(complaints_.begin(), complaints_.end(),
                                   [now_s](const auto& its) { return now_s >= its.second.due_s; });
     if (due == complaints_.end()) return;
-    const int peer = LessNeeded(due->first, due->second.named);
+    const int peer = LessNeeded(due->first, due->second);
     cut_off_.push_back(peer);
     drop([peer](std::pair<int, int> link) { return link.first == peer || link.second == peer; });
   }

@@ -74,6 +74,11 @@ class SchedulerPart : public Part {
     std::vector<HostRates> nominal;
     std::vector<size_t> servers;  // their hosts, if there are several
   };
+  struct Complaint {
+    int named = 0;     // who cannot be reached, says the other one
+    double due_s = 0;  // when one of the two is cut off
+    int spare = -1;    // a replica that had no model then; -1: neither is one
+  };
   static Fleet FleetOf(const std::vector<Seat>& seats);
   std::vector<HostLink> Links(double now_s) const;
   void Obey(const Orders& orders);
@@ -83,8 +88,9 @@ class SchedulerPart : public Part {
   Status Complain(int peer, int about, double now_s);
   bool Alive(int peer) const { return outbox_->Linked(peer); }
   bool Needed(std::pair<int, int> link) const;
+  bool IsReplica(int peer) const;
   bool InReserve(int peer) const;
-  int LessNeeded(std::pair<int, int> link, int named) const;
+  int LessNeeded(std::pair<int, int> link, const Complaint& complaint) const;
   void CutOff(double now_s);
 
   const Fleet fleet_;
@@ -99,10 +105,6 @@ class SchedulerPart : public Part {
   const bool by_packets_;
   const size_t distributors_;  // at most, of a model
   int workers_ = 0;
-  struct Complaint {
-    int named = 0;     // who cannot be reached, says the other one
-    double due_s = 0;  // when one of the two is cut off
-  };
   std::map<std::pair<int, int>, Complaint> complaints_;  // by two peers, the lower one first
   std::vector<int> cut_off_;
   Status failure_;

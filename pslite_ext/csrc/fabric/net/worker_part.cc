@@ -58,7 +58,6 @@ size_t WorkerPart::There(int64_t number, const Cargo& cargo) const {
 
 void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
   request.id.worker = rank_;
-  request.reign = reign_of_model_;
   request.bytes = static_cast<int64_t>(TransferBytes(codec_, update->size()));
   updates_[request.id] = std::move(update);
   daemon_.Keep(request.id, request.bytes);
@@ -145,9 +144,7 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
   }
   if (!wish_ || wish_->number != its.wish) return Status::Ok();
   answer_ = HeldAnswer{wish_->reduce, its.version, cargo.sum};
-  if (wish_->reduce == 0) {
-    reign_of_model_ = reign_;
-  } else {
+  if (wish_->reduce != 0) {
     outbox_->Post(kSchedulerPeer, GotLetter{reign_, *wish_});
     if (reign_ < replicas_) return Status::Ok();
   }
@@ -158,7 +155,7 @@ Status WorkerPart::Take(int peer, const ModelLetter& its, const Cargo& came) {
 void WorkerPart::Grant() {
   const auto answer = std::exchange(answer_, std::nullopt);
   wish_.reset();
-  if (answer) events_.got(answer->version, answer->what);
+  if (answer) events_.got({answer->version, reign_}, answer->what);
 }
 
 // Of several legs, one may have all that is there while others do not.

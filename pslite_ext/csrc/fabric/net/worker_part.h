@@ -33,7 +33,7 @@ namespace mercury::fabric {
 
 struct WorkerEvents {
   std::function<void(UpdateId update, Fate fate)> settled;
-  std::function<void(int64_t version, const std::shared_ptr<const Vector>& what)> got;
+  std::function<void(const Edition& edition, const std::shared_ptr<const Vector>& what)> got;
 };
 
 class WorkerPart : public Part {
@@ -129,7 +129,6 @@ class WorkerPart : public Part {
   Assembly assembly_;
   std::vector<int> servers_;          // as peers; the first is asked for models
   int64_t reign_ = 0;                 // so many replicas have become the server
-  int64_t reign_of_model_ = 0;        // that it got last
   std::optional<Wish> wish_;          // that is not granted yet
   std::optional<HeldAnswer> answer_;  // that grants it, once it may be used
   int64_t wishes_ = 0;

@@ -274,6 +274,21 @@ TEST(replicas_in_reserve_follow_one_after_another) {
   CHECK_EQ(status.blame().parties.at(0).rank, 1);
 }
 
+TEST(who_is_lost_is_named_with_what_there_still_is) {
+  FleetHosts hosts = Job::Hosts(true);
+  hosts.reserve = {{ReplicaNode(1), 0}};
+  Job job(hosts);
+  job.Push(0, 1);
+  job.Tick(0);
+  job.collector.Lost(kReplicaNode);  // in the middle of a batch
+  CHECK_EQ(Why(The(job.collector.Lost(kServerNode), Order::kFail)),
+           "the server is lost, and its next replica does not have the model yet");
+  Job other(true);
+  other.collector.Lost(ServerNode(1));
+  CHECK_EQ(Why(The(other.collector.Lost(kReplicaNode), Order::kFail)),
+           "server 1 is lost, and there is no replica to take over");
+}
+
 TEST(what_died_with_any_of_several_servers_is_orphaned) {
   FleetHosts hosts = Job::Hosts(true);
   hosts.reserve = {{ReplicaNode(1), 0}};

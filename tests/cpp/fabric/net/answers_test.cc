@@ -63,7 +63,7 @@ TEST(updates_are_numbered_and_computed_from_what_was_got_last) {
   CHECK_OK(answers.Push(3, send, &number));
   CHECK_EQ(number, 1);
   CHECK_OK(answers.AskModel([](int64_t least) { CHECK_EQ(least, 0); }));
-  answers.Got(7, std::make_shared<const Vector>(2, 1));
+  answers.Got({7, 2}, std::make_shared<const Vector>(2, 1));
   Status status;
   std::shared_ptr<const Vector> got;
   int64_t version = 0;
@@ -74,6 +74,8 @@ TEST(updates_are_numbered_and_computed_from_what_was_got_last) {
   REQUIRE_EQ(sent.size(), 2);
   CHECK_EQ(sent[0].version, 0);
   CHECK_EQ(sent[1].version, 7);
+  CHECK_EQ(sent[0].reign, 0);
+  CHECK_EQ(sent[1].reign, 2);
   CHECK_EQ(sent[1].norm, 4);
   CHECK_EQ(sent[1].id.number, 2);
   answers.Settled(1, Fate::kCommitted);
@@ -96,10 +98,10 @@ TEST(one_model_or_sum_is_asked_for_at_a_time_and_a_sum_is_no_model) {
   Status status;
   std::shared_ptr<const Vector> got;
   int64_t version = 0, number = 0;
-  answers.Got(3, std::make_shared<const Vector>(1, 0));
+  answers.Got({3, 0}, std::make_shared<const Vector>(1, 0));
   CHECK_TRUE(answers.WaitModel(0, &status, &got, &version));
   CHECK_OK(answers.Reduce([](const Request& request) { CHECK_TRUE(request.reduce); }));
-  answers.Got(9, std::make_shared<const Vector>(1, 0));
+  answers.Got({9, 1}, std::make_shared<const Vector>(1, 0));
   CHECK_TRUE(answers.WaitModel(0, &status, &got, &version));
   CHECK_OK(answers.Push(1, [](const Request& request) { CHECK_EQ(request.version, 3); }, &number));
 }

@@ -134,7 +134,7 @@ class Job {
       events.settled = [this, node](UpdateId, Fate fate) {
         unsettled_[node] -= fate == Fate::kLost ? 0 : 1;
       };
-      events.got = [this, node](int64_t version, const auto&) { versions_[node] = version; };
+      events.got = [this, node](const Edition& its, const auto&) { versions_[node] = its.version; };
       parts_[peer] = std::make_unique<WorkerPart>(node, momentum_, kPacket, endpoint.get(), events,
                                                   SpareVectors(), codec_);
     } else if (node != kSchedulerNode) {

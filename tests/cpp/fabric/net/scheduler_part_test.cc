@@ -171,6 +171,33 @@ TEST(of_two_that_complain_about_each_other_one_goes) {
   CHECK_TRUE(scheduler.TakeCutOff().empty());
 }
 
+// Replicas but the first have greater numbers than servers.
+TEST(a_replica_goes_before_a_server_and_one_without_the_model_before_anybody) {
+  Recorder outbox;
+  std::vector<Seat> seats = Seats(true);
+  seats.push_back({ServerNode(1), "h3", 1});
+  for (const int replica : {2, 1}) seats.push_back({ReplicaNode(replica), "h4", 1});
+  SchedulerPart scheduler(seats, Options(), &outbox);
+  const auto cut_off_at = [&](double at_s) {
+    scheduler.Turn(at_s);
+    return scheduler.TakeCutOff();
+  };
+  const int second = PeerOf(ReplicaNode(1)), third = PeerOf(ReplicaNode(2));
+  CHECK_OK(scheduler.Hear(second, UnreachableLetter{0}, {}, 0));
+  scheduler.Gone(kReplicaPeer, 1);
+  scheduler.Turn(1);  // the next one is to follow: it had no model when it was complained about
+  CHECK_TRUE(cut_off_at(kComplaintHolds_s) == std::vector<int>{second});
+  scheduler.Gone(second, 3);
+  scheduler.Turn(3);
+  CHECK_OK(scheduler.Hear(PeerOf(1), UnreachableLetter{ReplicaNode(2)}, {}, 3));
+  CHECK_TRUE(cut_off_at(3 + kComplaintHolds_s) == std::vector<int>{third});
+  CHECK_OK(scheduler.Hear(third, Tells(News::kCaughtUp, {}), {}, 6));
+  CHECK_OK(scheduler.Hear(third, UnreachableLetter{ServerNode(1)}, {}, 6));
+  CHECK_TRUE(cut_off_at(6 + kComplaintHolds_s) == std::vector<int>{third});
+  CHECK_OK(scheduler.Hear(third, UnreachableLetter{0}, {}, 10));
+  CHECK_TRUE(cut_off_at(10 + kComplaintHolds_s) == std::vector<int>{PeerOf(0)});
+}
+
 TEST(nobody_goes_for_a_link_that_nobody_needs) {
   Recorder outbox;
   std::vector<Seat> seats = Seats(true);

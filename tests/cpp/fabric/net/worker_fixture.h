@@ -18,14 +18,16 @@ struct WorkerFixture {
   Recorder outbox;
   std::vector<std::pair<int64_t, Fate>> settled;
   std::vector<int64_t> got;
+  int64_t reign = 0;                    // of the last one
   std::shared_ptr<const Vector> model;  // the last one
   WorkerPart worker;
 
   explicit WorkerFixture(double momentum = 0, size_t servers = 1, int replicas = 0)
       : worker(0, momentum, kPacket, &outbox,
                {[this](UpdateId id, Fate fate) { settled.emplace_back(id.number, fate); },
-                [this](int64_t version, const auto& what) {
-                  got.push_back(version);
+                [this](const Edition& edition, const auto& what) {
+                  got.push_back(edition.version);
+                  reign = edition.reign;
                   model = what;
                 }},
                {}, nullptr, 10, servers, replicas) {}
