@@ -1,11 +1,10 @@
 #include "control/zmq_door.h"
 
-#include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/log.h"
 #include "base/refusal.h"
+#include "control/full_door.h"
 
 namespace mercury {
 namespace {
@@ -137,18 +136,10 @@ void Doorman::NotLetIn(const std::string& by, const std::string& why) {
                               std::to_string(not_let_in_) + " times so far)");
 }
 
-// The oldest one of the address that has the most: who fills the door makes room at it.
 void Doorman::MakeRoom() {
   if (strangers_.size() < strangers_max_) return;
-  std::map<std::string, std::pair<size_t, Visitor*>> by_address;  // how many, the oldest
-  for (Visitor& visitor : strangers_) {
-    auto& [count, oldest] = by_address[visitor.peer];
-    if (count++ == 0) oldest = &visitor;
-  }
-  const Visitor* gone =
-      std::max_element(by_address.begin(), by_address.end(), [](const auto& a, const auto& b) {
-        return a.second.first < b.second.first;
-      })->second.second;
+  const auto gone =
+      WhoMakesRoom(strangers_, [](const Visitor& each) -> const auto& { return each.peer; });
   gone->door->TurnAway("too many connections at once");
   const std::function<void()> close = gone->close;  // its place goes with it
   close();

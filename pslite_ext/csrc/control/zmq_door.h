@@ -1,7 +1,6 @@
 // The doors of a van: what ZeroMQ asks (patches/zeromq) before it lets a connection speak its
 // protocol. A stranger costs a descriptor and a hundred bytes for a few seconds; there is room for
-// so many of them, and a newcomer takes the place of the oldest one from the address that has the
-// most.
+// so many of them, and a newcomer takes another one's place (full_door.h).
 //
 // Thread-safety: Enter, Stay, Refuse, refused and Close from any thread; the rest runs on ZeroMQ's
 // I/O thread. Ownership: a Doorman outlives the context whose sockets use its doors. Invariants:

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <utility>
 
+#include "control/full_door.h"
 #include "links/dialer.h"
 #include "links/lane.h"
 
@@ -81,7 +81,9 @@ void Acceptor::AcceptFrom(const TcpSocket& listener) {
       continue;
     }
     if (strangers_.size() >= options_.strangers_max) {
-      Drop(MostFrequent(), "too many connections at once");
+      const auto who =
+          WhoMakesRoom(strangers_, [](const auto& each) -> const auto& { return each->from; });
+      Drop(who->get(), "too many connections at once");
     }
     strangers_.push_back(std::make_unique<Stranger>(this, std::move(socket), from,
                                                     NowUs() + options_.handshake_timeout_us));
@@ -128,19 +130,6 @@ void Acceptor::Drop(Stranger* stranger, const std::string& why) {
   stranger->socket.Close();
   if (!why.empty()) refused_("a connection from " + stranger->from + ": " + why);
   gone_.splice(gone_.end(), strangers_, it);
-}
-
-// The oldest one of the address that has the most: who fills the door makes room at it.
-Acceptor::Stranger* Acceptor::MostFrequent() const {
-  std::map<std::string, std::pair<size_t, Stranger*>> by_address;  // how many, the oldest
-  for (const auto& stranger : strangers_) {
-    auto& [count, oldest] = by_address[stranger->from];
-    if (count++ == 0) oldest = stranger.get();
-  }
-  return std::max_element(
-             by_address.begin(), by_address.end(),
-             [](const auto& a, const auto& b) { return a.second.first < b.second.first; })
-      ->second.second;
 }
 
 // No descriptor is left and none can be freed here: who waits outside waits a little longer.

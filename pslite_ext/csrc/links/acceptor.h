@@ -1,8 +1,8 @@
 // A server's door: accepts connections, lets them prove themselves, hands their sockets over.
 //
 // Whoever does not know the job token costs a descriptor and a few hundred bytes, for a few
-// seconds; there is room for so many of them, and a newcomer takes the place of the oldest one from
-// the address that has the most.
+// seconds; there is room for so many of them, and a newcomer takes another one's place
+// (control/full_door.h).
 //
 // Thread-safety: none; runs on its lane's thread. Ownership: the listeners and all sockets until
 // they are handed over.
@@ -53,7 +53,6 @@ class Acceptor : public EventHandler {
   void AcceptFrom(const TcpSocket& listener);
   void Hear(Stranger* stranger);
   void Drop(Stranger* stranger, const std::string& why);
-  Stranger* MostFrequent() const;
   void Pause();
 
   EventLoop* const loop_;

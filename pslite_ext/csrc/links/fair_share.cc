@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/check.h"
 
 namespace mercury {
 namespace {
 
-constexpr int64_t kStretchUs = 25000;
-constexpr int64_t kBreakUs = 8000;      // a stretch has none as long as this
+// How long the first stretches after a pause are, and all that follow. The very first is not
+// measured; the next is short, since there may soon be a pause again.
+constexpr int64_t kStretchesUs[] = {5000, 10000, 25000};
+constexpr int64_t kBreakUs = 8000;      // a stretch has no pause as long as this
 constexpr int64_t kMemoryUs = 2000000;  // the best stretch of so long counts
 constexpr int64_t kIdleUs = 1000000;    // then a link is not used
 // What an interface counts beyond our bytes, if there are no others': headers, acknowledgements.
@@ -76,14 +79,14 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
   const bool paused = start_us_ < 0 || now_us - last_us_ > kBreakUs;
   last_us_ = now_us;
   if (paused) {
-    first_ = true;
+    stretch_ = 0;
     return Begin(now_us, host_bytes());
   }
   bytes_ += bytes;
   const int64_t us = now_us - start_us_;
-  if (us < kStretchUs) return;
+  if (us < kStretchesUs[stretch_]) return;
   const uint64_t host = host_bytes();
-  if (!first_) {
+  if (stretch_ != 0) {
     auto carried = static_cast<double>(bytes_);
     const auto whole = static_cast<double>(host > host_start_ ? host - host_start_ : 0);
     if (host_start_ != 0 && whole > kOverhead * carried) {
@@ -96,7 +99,7 @@ void FairShare::Measure(uint64_t bytes, int64_t now_us) {
     rate_ = 0;
     for (const Stretch& stretch : stretches_) rate_ = std::max(rate_, stretch.rate);
   }
-  first_ = false;
+  stretch_ = std::min(stretch_ + 1, std::size(kStretchesUs) - 1);
   Begin(now_us, host);
 }
 

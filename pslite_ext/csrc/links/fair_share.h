@@ -4,7 +4,8 @@
 // TCP looks for its share by filling the queue until something is dropped. With many links into one
 // host each has a few segments there, is hit at random, and all of them progress unequally, while a
 // sum waits for the slowest copy. So the rate is measured over all links, the best of what lately
-// came without a pause, and each link that is used gets an equal part of what that rate carries in
+// came without a pause (but not right after one: a way that has been idle lets a burst pass), and
+// each link that is used gets an equal part of what that rate carries in
 //
 //     1.25 round trips + min(1 ms + 20 ms / links, 6 ms)
 //
@@ -24,6 +25,7 @@
 // limits; while no rate is known, it is an equal part of `first_bytes`.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -84,11 +86,10 @@ class FairShare {
   int64_t count_at_us_ = 0;  // when links may have fallen idle
   double rate_ = 0;
   std::deque<Stretch> stretches_;
-  // The stretch under way; the first after a pause is not measured: a link that has been idle lets
-  // a burst pass.
+  // The stretch under way.
   int64_t start_us_ = -1, last_us_ = 0;
   uint64_t bytes_ = 0, host_start_ = 0;
-  bool first_ = true;
+  size_t stretch_ = 0;            // since the last pause
   int64_t shared_until_us_ = -1;  // something came beside ours
   bool shared_ = false;
   double turn_ = 0;  // of a segment

@@ -41,10 +41,9 @@ struct Lane::Watch : public EventHandler {
   void OnEvents(uint32_t events) override {
     events = link->channel().Woken(events);
     if (events == 0) return;  // ServeLocal does the rest
-    const int64_t now = NowUs();
     Status status;
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link, now);
-    if (status.ok() && (events & EPOLLOUT) != 0) status = lane->Write(link, now);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) status = lane->Read(link);
+    if (status.ok() && (events & EPOLLOUT) != 0) status = lane->Write(link);
     if (!status.ok()) lane->Drop(link->peer(), status);
   }
   Lane* lane;
@@ -170,14 +169,17 @@ void Lane::CheckProgress(int64_t now_us) {
   for (const auto& [peer, status] : failed) Drop(peer, status);
 }
 
-Status Lane::Read(Link* link, int64_t now_us) {
+// Each looks at the clock: other links' turns take their time.
+Status Lane::Read(Link* link) {
+  const int64_t now_us = NowUs();
   const uint64_t before = link->counters().bytes_received;
   Status status = link->Read(now_us);
   in_.Carried(link->peer(), link->counters().bytes_received - before, now_us);
   return status;
 }
 
-Status Lane::Write(Link* link, int64_t now_us) {
+Status Lane::Write(Link* link) {
+  const int64_t now_us = NowUs();
   const uint64_t before = link->counters().bytes_sent;
   Status status = link->Write(now_us);
   out_.Carried(link->peer(), link->counters().bytes_sent - before, now_us);
@@ -210,14 +212,14 @@ void Lane::Tick(int64_t now_us) {
 }
 
 // Of links whose descriptors only wake: reads what is there, and goes on where there is room again.
-void Lane::ServeLocal(int64_t now_us) {
+void Lane::ServeLocal() {
   if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
   for (auto& [peer, link] : links_) {
     Status status;
-    if (link->channel().HasBytes()) status = Read(link.get(), now_us);
+    if (link->channel().HasBytes()) status = Read(link.get());
     if (status.ok() && link->blocked() && link->channel().HasRoom()) {
-      status = Write(link.get(), now_us);
+      status = Write(link.get());
     }
     if (!status.ok()) failed.emplace_back(peer, std::move(status));
   }
@@ -228,12 +230,12 @@ void Lane::ServeLocal(int64_t now_us) {
 bool Lane::Rest() {
   bool nothing = true;
   for (auto& [peer, link] : links_) {
-    if (!link->channel().Rest(link->blocked())) nothing = false;
+    if (!link->channel().Rest(link->blocked()) || link->has_more()) nothing = false;
   }
   return nothing || broken_;
 }
 
-void Lane::WriteAll(int64_t now_us) {
+void Lane::WriteAll() {
   if (broken_) return;
   std::vector<std::pair<int, Status>> failed;
   // All begin at different peers: else everybody's first packets would meet at peer 0.
@@ -242,7 +244,7 @@ void Lane::WriteAll(int64_t now_us) {
     if (it == links_.end()) it = links_.begin();
     const auto& [peer, link] = *it;
     if (link->blocked()) continue;
-    Status status = Write(link.get(), now_us);
+    Status status = Write(link.get());
     if (!status.ok()) failed.emplace_back(peer, std::move(status));
   }
   for (const auto& [peer, status] : failed) Drop(peer, status);
@@ -270,8 +272,8 @@ void Lane::Turn() {
     ShareOut();
   }
   CheckProgress(now);
-  ServeLocal(now);
-  WriteAll(now);
+  ServeLocal();
+  WriteAll();
 }
 
 // In the middle of something: nothing is read or written any more. `how` is null without memory.

@@ -60,13 +60,13 @@ class Lane {
   struct Watch;
   void Run();
   void Turn();
-  Status Read(Link* link, int64_t now_us);
-  Status Write(Link* link, int64_t now_us);
-  void WriteAll(int64_t now_us);
+  Status Read(Link* link);
+  Status Write(Link* link);
+  void WriteAll();
   void CheckProgress(int64_t now_us);
   void Tick(int64_t now_us);
   void ShareOut();
-  void ServeLocal(int64_t now_us);
+  void ServeLocal();
   bool Rest();
   bool Remove(int peer);
   void Drop(int peer, const Status& status);

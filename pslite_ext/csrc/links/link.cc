@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kPacketsAtOnce = 64;      // in one call of the system
 constexpr size_t kBytesAtOnce = 64 << 10;  // after which no further packet is added
 constexpr size_t kRestBytes = 1 << 10;     // of a batch, which go with it: no call of their own
-constexpr size_t kTurnBytes = 512 << 10;   // read, then it is another link's turn
+constexpr size_t kTurnBytes = 512 << 10;   // read, or written, then it is another link's turn
 
 // With less, links would run dry while a busy host's processors are elsewhere.
 constexpr uint64_t kUnsentBytesFloor = 4 << 10;
@@ -236,7 +236,12 @@ Status Link::Write(int64_t now_us) {
     counters_.blocked_us += now_us - blocked_since_us_;
     blocked_since_us_ = -1;
   }
+  has_more_ = false;
   for (size_t total = 0; true;) {
+    if (total >= kTurnBytes) {
+      has_more_ = true;
+      return Status::Ok();
+    }
     const size_t unsent_max = channel_->UnsentMax(unsent_bytes_);
     const size_t most = unsent_max - std::min(total, unsent_max);
     if (most == 0) {

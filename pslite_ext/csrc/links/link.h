@@ -48,7 +48,7 @@ class Link : private PacketSink {
   // Reads what is there, but not forever; kClosed: the peer has said goodbye and hung up.
   Status Read(int64_t now_us);
   // Writes until there is nothing to write, the socket is full, or it has as much as it should have
-  // unsent; `blocked` until it can be written to again.
+  // unsent; `blocked` until it can be written to again. Not forever either: then it `has_more`.
   Status Write(int64_t now_us);
   // Whether what is sent arrives: to be called when `progress_at_us` is over.
   Status CheckProgress(int64_t now_us);
@@ -62,6 +62,7 @@ class Link : private PacketSink {
   bool said_goodbye() const { return leaving_ && goodbye_written_ && pieces_.empty(); }
 
   bool blocked() const { return blocked_since_us_ >= 0; }
+  bool has_more() const { return has_more_; }
   Channel& channel() { return *channel_; }
   int fd() const { return channel_->fd(); }
   int peer() const { return peer_; }
@@ -110,6 +111,7 @@ class Link : private PacketSink {
   Parting parting_ = Parting::kDone;
   size_t unsent_bytes_ = kUnsentBytesMax;  // handed over at once, at most
   int64_t blocked_since_us_ = -1;
+  bool has_more_ = false;    // to write, perhaps: its turn was over
   bool holds_tail_ = false;  // as the socket knows it
   LinkCounters counters_;
 };

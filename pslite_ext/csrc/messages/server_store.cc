@@ -102,7 +102,7 @@ void ServerStore::FailRound(StoredPiece* piece, const Status& status,
   for (StoreRequest& kept : piece->kept) Release(&kept.payload);
   piece->kept.clear();
   Release(&piece->sum);
-  if (piece->rows) piece->rows->Clear();
+  DropRows(piece);
 }
 
 Status ServerStore::Check(const StoreRequest& request, const StoredPiece& piece) const {
@@ -136,9 +136,8 @@ Status ServerStore::Init(const StoreRequest& request, StoredPiece* piece,
   if (request.row_bytes != 0) {
     size_t count;
     Status status = RowsOf(request).Check(request.payload.data, request.payload.bytes, &count);
+    if (status.ok()) status = Hold(request.payload, &value);
     if (!status.ok()) return status;
-    value = request.payload;
-    bytes_ += value.bytes;
   } else {
     Status status = Reserve(request.bytes, &value);
     if (!status.ok()) return status;
@@ -172,7 +171,7 @@ Status ServerStore::Push(StoreRequest* request, StoredPiece* piece,
   if (deterministic_) status = AddKept(piece);
   if (status.ok() && piece->rows) {
     const std::vector<char> encoded = piece->rows->Encode();
-    piece->rows->Clear();
+    DropRows(piece);
     status = Reserve(encoded.size(), &piece->sum);
     if (status.ok()) std::memcpy(piece->sum.data, encoded.data(), encoded.size());
   } else if (status.ok()) {
@@ -256,8 +255,25 @@ Status ServerStore::AddPush(StoreRequest* request, StoredPiece* piece, bool firs
     return status;
   }
   if (request->row_bytes == 0) return Accumulate(request, &piece->sum, first);
-  if (!piece->rows) piece->rows = std::make_unique<SparseSum>(RowsOf(*request));
-  return piece->rows->Add(request->payload.data, request->payload.bytes);
+  return AddRows(*request, piece);
+}
+
+Status ServerStore::AddRows(const StoreRequest& request, StoredPiece* piece) {
+  if (!piece->rows) piece->rows = std::make_unique<SparseSum>(RowsOf(request));
+  const Buffer& set = request.payload;
+  size_t growth = 0;
+  Status status = piece->rows->Growth(set.data, set.bytes, &growth);
+  if (status.ok() && IsFull(growth)) status = Full();
+  if (status.ok()) status = piece->rows->Add(set.data, set.bytes);
+  if (status.ok()) bytes_ += growth;
+  return status;
+}
+
+void ServerStore::DropRows(StoredPiece* piece) {
+  if (!piece->rows) return;
+  MERCURY_CHECK(piece->rows->bytes() <= bytes_);
+  bytes_ -= piece->rows->bytes();
+  piece->rows.reset();
 }
 
 // As packets have it: sums of 16-bit floats are made in float32, the value is not; and what comes

@@ -78,7 +78,7 @@ class ServerStore {
     Buffer value, sum;
     const Codec* back = nullptr;  // as what the sum under way is rounded; null: it is not
     bool has_value = false;
-    std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor
+    std::unique_ptr<SparseSum> rows;  // of a row-sparse tensor, the sum under way
     std::vector<StoreRequest> kept;   // of the round, by rank; where their order counts
     std::vector<bool> pushed;
     std::vector<uint64_t> waiting_pushes;
@@ -94,6 +94,8 @@ class ServerStore {
   Status Keep(StoreRequest* request, StoredPiece* piece);
   Status AddKept(StoredPiece* piece);
   Status AddPush(StoreRequest* request, StoredPiece* piece, bool first);
+  Status AddRows(const StoreRequest& request, StoredPiece* piece);
+  void DropRows(StoredPiece* piece);
   Status Accumulate(StoreRequest* request, Buffer* sum, bool first);
   Status Round(StoredPiece* piece);
   // What has come stays, without being copied.

@@ -1,14 +1,16 @@
 #include "policy/credit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace mercury {
 namespace {
 
-constexpr int64_t kPeriodUs = 10000;  // over which the rate is measured
-constexpr size_t kPeriods = 16;       // of which the best counts
+constexpr int64_t kPeriodUs = 10000;     // over which the rate is measured
+constexpr int64_t kBurstUsLeast = 1000;  // if all that was sent from its beginning on is back
+constexpr size_t kPeriods = 16;          // of which the best counts
 constexpr uint64_t kFirstWindow = 256 << 10;
 // What a window holds beyond the network's round trip: packets at both ends, and enough that the
 // link does not run dry while a process waits for its processor.
@@ -82,6 +84,7 @@ void Credit::Sent(uint64_t id, int32_t urgency, uint64_t bytes, int64_t now_us) 
   if (period_start_us_ < 0) {
     period_start_us_ = now_us;
     period_bytes_ = 0;
+    from_idle_ = true;
   }
 }
 
@@ -102,14 +105,18 @@ void Credit::Returned(uint64_t id, uint64_t bytes, int64_t now_us) {
   }
 }
 
+// An idle link says nothing of its rate.
 void Credit::Measure(uint64_t bytes, int64_t now_us) {
+  if (period_start_us_ < 0) return;
   period_bytes_ += bytes;
-  if (period_start_us_ < 0 || now_us - period_start_us_ < kPeriodUs) return;
-  const double rate =
-      static_cast<double>(period_bytes_) * 1e6 / static_cast<double>(now_us - period_start_us_);
-  period_start_us_ = counted_ > 0 ? now_us : -1;  // an idle link says nothing of its rate
-  period_bytes_ = 0;
-  rates_.push_back(rate);
+  const bool idle = counted_ == 0;
+  const int64_t us = now_us - period_start_us_;
+  if (!idle && us < kPeriodUs) return;
+  period_start_us_ = idle ? -1 : now_us;
+  const auto measured = static_cast<double>(std::exchange(period_bytes_, 0));
+  const int64_t least = std::exchange(from_idle_, false) ? kBurstUsLeast : kPeriodUs;
+  if (us < least) return;
+  rates_.push_back(measured * 1e6 / static_cast<double>(us));
   if (rates_.size() > kPeriods) rates_.pop_front();
   rate_ = *std::max_element(rates_.begin(), rates_.end());
 }
@@ -136,6 +143,7 @@ void Credit::Forget(uint64_t id) {
   const uint64_t before = it->second.counted();
   it->second.returned = it->second.sent;
   Recount(it, before);
+  if (counted_ == 0) period_start_us_ = -1;
   portions_.erase(it);
   while (!departures_.empty() && portions_.count(departures_.front().portion) == 0)
     departures_.pop_front();

@@ -74,10 +74,12 @@ class Credit {
   uint64_t counted_ = 0;
   int doublings_ = 0;  // since anything returned
 
-  // The link: the best rate of the last periods, and what the shell says of its round trip.
+  // The link: the best rate of the last periods, and what the shell says of its round trip. A
+  // period ends when nothing is under way any more.
   double rate_ = 0;
-  int64_t period_start_us_ = -1;
+  int64_t period_start_us_ = -1;  // none begins before something is sent
   uint64_t period_bytes_ = 0;
+  bool from_idle_ = false;  // nothing was under way when it began
   std::deque<double> rates_;
   int64_t round_trip_us_ = 0;
 };

@@ -62,6 +62,26 @@ Status SparseSum::Check(const void* set, size_t bytes, size_t* count) const {
   return Status::Ok();
 }
 
+// How many of these, ascending, it has not yet.
+size_t SparseSum::NewRows(const char* rows, size_t count) const {
+  size_t fresh = 0;
+  for (size_t i = 0, j = 0; j < count; ++j) {
+    const int64_t row = GetRow(rows, j);
+    while (i < rows_.size() && rows_[i] < row) ++i;
+    fresh += i == rows_.size() || rows_[i] != row;
+  }
+  return fresh;
+}
+
+Status SparseSum::Growth(const void* encoded, size_t bytes, size_t* growth) const {
+  size_t count = 0;
+  Status status = Check(encoded, bytes, &count);
+  if (!status.ok()) return status;
+  const size_t fresh = NewRows(static_cast<const char*>(encoded) + kCountBytes, count);
+  *growth = fresh * (sizeof(int64_t) + sum_row_bytes());
+  return status;
+}
+
 bool SparseSum::Grow(size_t count) {
   const size_t before = rows_.size();
   try {
@@ -82,12 +102,7 @@ Status SparseSum::Add(const void* encoded, size_t bytes) {
   const char* in_rows = in + kCountBytes;
   const char* in_values = in_rows + count * sizeof(int64_t);
 
-  size_t added = 0;
-  for (size_t i = 0, j = 0; j < count; ++j) {
-    const int64_t row = GetRow(in_rows, j);
-    while (i < rows_.size() && rows_[i] < row) ++i;
-    added += i == rows_.size() || rows_[i] != row;
-  }
+  const size_t added = NewRows(in_rows, count);
   size_t ours = rows_.size();
   if (!Grow(added)) {
     return Status::Exhausted("no memory for " + std::to_string(added) + " more rows of " +

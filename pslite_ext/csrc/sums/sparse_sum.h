@@ -43,12 +43,16 @@ class SparseSum {
   Status Add(const void* encoded, size_t bytes);
   // The check alone, and how many rows there are.
   Status Check(const void* encoded, size_t bytes, size_t* count) const;
+  // The check alone, and how many bytes more the sum would have with the set.
+  Status Growth(const void* encoded, size_t bytes, size_t* growth) const;
   // The sum so far, in wire form.
   std::vector<char> Encode() const;
   void Clear();
   size_t num_rows() const { return rows_.size(); }
+  size_t bytes() const { return rows_.size() * sizeof(int64_t) + values_.size(); }
 
  private:
+  size_t NewRows(const char* rows, size_t count) const;
   bool Grow(size_t count);
   bool IsASet() const;
   uint64_t row_elements() const { return row_bytes_ / ElementBytes(dtype_); }

@@ -155,31 +155,54 @@ TEST(who_hangs_up_and_who_takes_too_long_are_told_apart) {
   CHECK_TRUE(has(log, "no scheduler of this job at 10.0.0.1: it did not say in time who it is"));
 }
 
-TEST(who_fills_the_door_makes_room_at_it) {
-  Van scheduler(Post::kScheduler);
-  scheduler.doorman.Enter(kJob);
-  struct Guest {
-    std::unique_ptr<zmq::door_t> door;
-    bool closed = false;
-  };
-  std::list<Guest> guests;
-  const auto knock = [&](const std::string& peer) {
+struct Guest {
+  std::unique_ptr<zmq::door_t> door;
+  bool closed = false;
+};
+
+// Who stands at a door until ZeroMQ is told to close his connection.
+struct Queue {
+  explicit Queue(Van* van) : host(van->doorman.host()) {}
+  const Guest* Knock(const std::string& peer) {
     Guest* guest = &guests.emplace_back();
-    guest->door.reset(scheduler.doorman.host()->make(peer, [guest] {
+    guest->door.reset(host->make(peer, [guest] {
       guest->closed = true;
       guest->door.reset();  // as ZeroMQ does
     }));
     return guest;
-  };
-  const Guest* alone = knock("10.0.0.1");
+  }
+  zmq::door_maker_t* const host;
+  std::list<Guest> guests;
+};
+
+TEST(who_fills_the_door_makes_room_at_it) {
+  Van scheduler(Post::kScheduler);
+  scheduler.doorman.Enter(kJob);
+  Queue queue(&scheduler);
+  const Guest* alone = queue.Knock("10.0.0.1");
   std::vector<const Guest*> crowd;
-  for (int i = 0; i < 6; ++i) crowd.push_back(knock("10.0.0.2"));
+  for (int i = 0; i < 6; ++i) crowd.push_back(queue.Knock("10.0.0.2"));
   CHECK_FALSE(alone->closed);
   for (size_t i = 0; i < crowd.size(); ++i) CHECK_EQ(crowd[i]->closed, i < 3);
   CHECK_EQ(scheduler.doorman.refused(), uint64_t{3});
   // Another address's newcomer finds room as well.
-  CHECK_FALSE(knock("10.0.0.3")->closed);
+  CHECK_FALSE(queue.Knock("10.0.0.3")->closed);
   CHECK_TRUE(crowd[3]->closed);
+}
+
+TEST(of_addresses_that_have_as_many_the_oldest_makes_room) {
+  Van scheduler(Post::kScheduler);
+  scheduler.doorman.Enter(kJob);
+  Queue queue(&scheduler);
+  std::vector<const Guest*> guests;
+  for (const char* peer : {"10.0.0.9", "10.0.0.7", "10.0.0.9", "10.0.0.7", "10.0.0.6"}) {
+    guests.push_back(queue.Knock(peer));
+  }
+  CHECK_TRUE(guests[0]->closed);
+  guests.push_back(queue.Knock("10.0.0.5"));
+  CHECK_TRUE(guests[1]->closed);  // its address has the most now
+  for (const char* peer : {"10.0.0.4", "10.0.0.3"}) guests.push_back(queue.Knock(peer));
+  for (size_t i = 0; i < guests.size(); ++i) CHECK_EQ(guests[i]->closed, i < 4);
 }
 
 TEST(who_knocks_again_and_again_does_not_fill_the_log) {

@@ -315,6 +315,29 @@ TEST(a_burst_after_a_pause_is_not_a_rate) {
   CHECK_EQ(share.bytes_per_second(), 0.0);
 }
 
+// What comes of bursts of so long, each 100 ms, whose first 5 ms carry `at_first` times as much.
+double RateOfBursts(int64_t burst_us, double at_first) {
+  constexpr double kRate = 1250;
+  FairShare share;
+  for (int link = 0; link < 8; ++link) share.Add(link);
+  for (int64_t begin = 0; begin < 1000000; begin += 100000) {
+    for (int64_t us = 0; us < burst_us; us += 100) {
+      const double bytes = 100 * kRate * (us < 5000 ? at_first : 1);
+      share.Carried(static_cast<int>(us / 100 % 8), static_cast<uint64_t>(bytes), begin + us);
+    }
+  }
+  return share.bytes_per_second() / (1e6 * kRate);
+}
+
+TEST(short_bursts_have_a_rate_which_is_not_that_of_their_beginning) {
+  for (const int64_t burst_us : {16000, 20000, 30000, 45000, 60000}) {
+    for (const double at_first : {1.0, 4.0}) {
+      CHECK_TRUE(std::abs(RateOfBursts(burst_us, at_first) - 1) < 0.05);
+    }
+  }
+  CHECK_EQ(RateOfBursts(5000, 4), 0.0);
+}
+
 TEST(windows_stay_within_their_limits) {
   ShareLimits limits;
   limits.bytes_max = 100000;

@@ -2,10 +2,14 @@
 // to do.
 #include "links/lane.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -14,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/never.h"
 #include "harness.h"
+#include "links/local_pair.h"
 #include "links/loopback.h"
 
 using namespace mercury;
@@ -130,6 +136,89 @@ TEST(a_lane_begins_with_the_peer_that_it_was_told) {
     CHECK_TRUE(found == wanted);
     lane.Stop();
   }
+}
+
+// Says something to whoever is asked for, and notes who that was.
+struct Generous : Asked {
+  bool Next(int peer, int64_t now, OutPacket* out) override {
+    Asked::Next(peer, now, out);
+    return Talker::Next(peer, now, out);
+  }
+  int64_t WakeAt(int /*peer*/) const override { return kNever; }
+};
+
+// Into memory that nobody reads from.
+TEST(no_link_writes_all_it_has_before_the_next_one_writes) {
+  std::mutex mutex;
+  std::vector<int> peers;
+  auto endpoint = std::make_unique<Generous>();
+  endpoint->talks = true;
+  endpoint->mutex = &mutex;
+  endpoint->peers = &peers;
+  LaneEvents events;
+  events.lost = [](int /*peer*/, const Status& /*status*/) {};
+  events.left = [](int /*peer*/) {};
+  std::vector<std::unique_ptr<Channel>> hosts;
+  std::vector<TcpSocket> guests;
+  for (int i = 0; i < 2; ++i) {
+    auto [host, guest] = mercury::testing::LocalPair();
+    hosts.push_back(mercury::testing::ChannelOf(std::move(host)));
+    guests.push_back(std::move(guest));
+  }
+  Lane lane(std::move(endpoint), LinkOptions(), std::move(events));
+  REQUIRE_OK(lane.Start("mercury-test"));
+  REQUIRE_TRUE(lane.Ask([&] {
+    for (int i = 0; i < 2; ++i) lane.AddLink(std::move(guests[static_cast<size_t>(i)]), i);
+  }));
+  const auto written = [&] {
+    uint64_t bytes = 0;
+    REQUIRE_TRUE(lane.Ask([&] {
+      for (const auto& [peer, link] : lane.links()) bytes += link->counters().bytes_sent;
+    }));
+    return bytes;
+  };
+  while (written() < 2 * kRingBytes) std::this_thread::yield();
+  lane.Stop();
+  size_t longest = 0, run = 0;
+  for (size_t i = 0; i < peers.size(); ++i) {
+    run = i != 0 && peers[i] == peers[i - 1] ? run + 1 : 1;
+    longest = std::max(longest, run);
+  }
+  CHECK_TRUE(longest <= (kRingBytes / 2 >> 16) + 1);
+}
+
+// Reads what it has said, before it says more: no memory is ever full.
+struct SelfReading : Talker {
+  bool Next(int peer, int64_t now, OutPacket* out) override {
+    host->Woken(EPOLLIN);
+    while (!mercury::testing::Receive(host.get()).empty()) continue;
+    return Talker::Next(peer, now, out);
+  }
+  int64_t WakeAt(int /*peer*/) const override { return kNever; }
+  std::unique_ptr<Channel> host;
+};
+
+TEST(a_lane_does_not_sleep_before_it_has_come_back_to_a_link_that_has_more) {
+  auto [host, guest] = mercury::testing::LocalPair();
+  auto endpoint = std::make_unique<SelfReading>();
+  endpoint->talks = true;
+  endpoint->host = mercury::testing::ChannelOf(std::move(host));
+  bool more = false;
+  std::atomic<int> back{0}, slept{0};
+  LaneEvents events;
+  events.lost = [](int /*peer*/, const Status& /*status*/) {};
+  events.left = [](int /*peer*/) {};
+  events.tick = [&](int64_t /*now*/) { slept += more ? 1 : 0; };  // asleep, it wakes for each
+  Lane lane(std::move(endpoint), LinkOptions(), std::move(events));
+  lane.on_turn = [&](int64_t /*now*/) {
+    more = !lane.links().empty() && lane.links().begin()->second->has_more();
+    back += more ? 1 : 0;
+  };
+  REQUIRE_OK(lane.Start("mercury-test"));
+  REQUIRE_TRUE(lane.Ask([&, &come = guest] { lane.AddLink(std::move(come), 0); }));
+  while (back < 4) std::this_thread::yield();
+  lane.Stop();
+  CHECK_TRUE(slept < back / 2);
 }
 
 TEST(a_link_whose_socket_is_full_does_not_keep_its_lane_awake) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "harness.h"
+#include "links/local_pair.h"
 #include "links/loopback.h"
 
 using namespace mercury;
@@ -92,6 +93,24 @@ ssize_t ReceiveFromBurst(int /*fd*/, msghdr* message, int /*flags*/) {
   }
   burst.erase(0, got);
   return static_cast<ssize_t>(got);
+}
+
+// Into memory that nobody reads from.
+TEST(a_turn_of_writing_ends_before_all_is_written) {
+  mercury::testing::Pair pair;
+  pair.Meet();
+  Sink sink;
+  sink.to_send = 64 << 10;
+  Link link(std::move(pair.host), 0, &sink, LinkOptions());
+  REQUIRE_OK(link.Write(1));
+  const uint64_t turn = link.counters().bytes_sent;
+  CHECK_TRUE(turn > kRingBytes / 4 && turn < kRingBytes * 3 / 4);
+  CHECK_FALSE(link.blocked());
+  CHECK_TRUE(link.has_more());
+  REQUIRE_OK(link.Write(2));
+  CHECK_EQ(link.counters().bytes_sent, kRingBytes);
+  CHECK_TRUE(link.blocked());
+  CHECK_FALSE(link.has_more());  // until there is room
 }
 
 TEST(a_turn_that_ends_early_is_continued_however_little_is_left) {

@@ -37,13 +37,16 @@ class Harness {
   uint64_t Send(int worker, StoreOperation op, uint64_t key, const std::vector<float>& values,
                 bool asynchronous = false) {
     StoreRequest r;
-    r.ticket = ++tickets;
     r.worker = worker;
     r.operation = op;
     r.key = key;
     r.bytes = values.size() * sizeof(float);
     r.asynchronous = asynchronous;
     if (op != StoreOperation::kPull) r.payload = Floats(values);
+    return Ask(std::move(r));
+  }
+  uint64_t Ask(StoreRequest r) {
+    r.ticket = ++tickets;
     std::vector<StoreReply> replies;
     store.Handle(std::move(r), &replies);
     Take(std::move(replies));
@@ -232,15 +235,11 @@ TEST(requests_that_make_no_sense) {
   Harness h(2);
   const auto send = [&](const std::function<void(StoreRequest*)>& forge) {
     StoreRequest r;
-    r.ticket = ++h.tickets;
     r.key = h.tickets;
     r.bytes = 8;
     r.payload = Floats({1, 2});
     forge(&r);
-    std::vector<StoreReply> replies;
-    h.store.Handle(std::move(r), &replies);
-    h.Take(std::move(replies));
-    return h.StatusOf(h.tickets);
+    return h.StatusOf(h.Ask(std::move(r)));
   };
   CHECK_STATUS(Code::kCorrupt,
                send([](StoreRequest* r) { r->operation = static_cast<StoreOperation>(9); }));
@@ -257,7 +256,6 @@ TEST(rows_of_another_piece_are_refused) {
     for (const int64_t row : {int64_t{-1}, int64_t{3}, int64_t{4}, int64_t{7}, int64_t{8}}) {
       Harness h(1);
       StoreRequest r;
-      r.ticket = ++h.tickets;
       r.operation = operation;
       r.key = 7;
       r.offset = 32;  // rows 4 to 7
@@ -266,11 +264,8 @@ TEST(rows_of_another_piece_are_refused) {
       r.payload = Buffer::Allocate(24);
       const int64_t set[3] = {1, row, 0};
       std::memcpy(r.payload.data, set, sizeof(set));
-      std::vector<StoreReply> replies;
-      h.store.Handle(std::move(r), &replies);
-      h.Take(std::move(replies));
       const bool there = row >= 4 && row < 8;
-      CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.tickets));
+      CHECK_STATUS(there ? Code::kOk : Code::kCorrupt, h.StatusOf(h.Ask(std::move(r))));
     }
   }
 }
@@ -313,23 +308,13 @@ std::set<std::string> SumsOf(const std::string& kind, bool deterministic) {
   do {
     Harness h(4, 1 << 20, deterministic);
     for (int round = 0; round < 2; ++round) {
-      for (const int worker : order) {
-        StoreRequest r = PushOf(kind, worker);
-        r.ticket = ++h.tickets;
-        std::vector<StoreReply> replies;
-        h.store.Handle(std::move(r), &replies);
-        h.Take(std::move(replies));
-      }
+      for (const int worker : order) h.Ask(PushOf(kind, worker));
       REQUIRE_OK(h.StatusOf(h.tickets));
       StoreRequest r = PushOf(kind, 0);
       r.operation = StoreOperation::kPull;
-      r.ticket = ++h.tickets;
       r.payload = {};
       r.codec = nullptr;
-      std::vector<StoreReply> replies;
-      h.store.Handle(std::move(r), &replies);
-      h.Take(std::move(replies));
-      const Buffer& value = h.answers[h.tickets].value;
+      const Buffer& value = h.answers[h.Ask(std::move(r))].value;
       sums.emplace(value.data, value.bytes);
       CHECK_EQ(h.store.bytes(), value.bytes);  // nothing else is kept
     }
@@ -360,15 +345,50 @@ TEST(what_is_kept_for_its_order_is_checked_counted_and_given_back) {
   CHECK_STATUS(Code::kExhausted,
                h.StatusOf(h.Send(0, StoreOperation::kPush, 7, std::vector<float>(15))));
   CHECK_EQ(h.store.bytes(), uint64_t{0});
-  std::vector<StoreReply> replies;
 
   StoreRequest rows = PushOf("rows", 0);
-  rows.ticket = ++h.tickets;
   rows.key = 8;
   rows.payload.bytes -= 1;
-  h.store.Handle(std::move(rows), &replies);
-  h.Take(std::move(replies));
-  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.tickets));
+  CHECK_STATUS(Code::kCorrupt, h.StatusOf(h.Ask(std::move(rows))));
+}
+
+// Rows 0 and 2: 40 bytes, of which a sum of them holds 32.
+TEST(rows_have_the_limit_too) {
+  for (const bool deterministic : {false, true}) {
+    Harness h(2, 130, deterministic);
+    const auto send = [&](StoreOperation operation, int worker, uint64_t key) {
+      StoreRequest r = PushOf("rows", worker);
+      r.operation = operation;
+      r.key = key;
+      return h.Ask(std::move(r));
+    };
+    CHECK_OK(h.StatusOf(send(StoreOperation::kInit, 0, 7)));
+    CHECK_EQ(h.store.bytes(), uint64_t{40});
+    const uint64_t first = send(StoreOperation::kPush, 0, 7);
+    CHECK_EQ(h.store.bytes(), uint64_t{deterministic ? 80U : 72U});
+    const uint64_t second = send(StoreOperation::kPush, 1, 7);
+    CHECK_OK(h.StatusOf(first));
+    CHECK_OK(h.StatusOf(second));
+    CHECK_EQ(h.store.bytes(), uint64_t{40});  // the value alone
+
+    CHECK_OK(h.StatusOf(send(StoreOperation::kInit, 0, 8)));
+    CHECK_OK(h.StatusOf(send(StoreOperation::kInit, 0, 9)));
+    const Status full = h.StatusOf(send(StoreOperation::kInit, 0, 10));
+    CHECK_STATUS(Code::kExhausted, full);
+    CHECK_TRUE(full.text().find("MERCURY_SERVER_BYTES_MAX is 130") != std::string::npos);
+    CHECK_STATUS(Code::kExhausted, h.StatusOf(send(StoreOperation::kPush, 0, 7)));
+    CHECK_EQ(h.store.bytes(), uint64_t{120});
+  }
+}
+
+TEST(a_round_of_rows_that_fails_gives_its_memory_back) {
+  Harness h(2);
+  h.Ask(PushOf("rows", 0));
+  CHECK_EQ(h.store.bytes(), uint64_t{32});
+  std::vector<StoreReply> replies;
+  h.store.Departed(1, &replies);
+  CHECK_EQ(replies.size(), size_t{1});
+  CHECK_EQ(h.store.bytes(), uint64_t{0});
 }
 
 TEST(zero_size_tensors_synchronise) {

@@ -127,6 +127,56 @@ TEST(the_window_stays_within_its_limits) {
   }
 }
 
+// What a link is believed to carry after one portion: 100 bytes/us, and back after 1 ms.
+double RateAfter(Credit* credit, uint64_t portion, uint64_t bytes, int64_t now) {
+  constexpr uint64_t kPacket = 10000;
+  credit->Sent(portion, 0, bytes, now);
+  for (now += 1000; bytes != 0; bytes -= kPacket) credit->Returned(portion, kPacket, now += 100);
+  credit->Forget(portion);
+  return credit->bytes_per_second();
+}
+
+TEST(a_pause_says_nothing_of_the_rate) {
+  for (const uint64_t bytes : {200000, 500000, 800000}) {
+    Credit credit{CreditLimits()};
+    const auto product = static_cast<double>(bytes) * 1e6;
+    for (uint64_t portion = 1; portion < 40; ++portion) {
+      const double rate =
+          RateAfter(&credit, portion, bytes, static_cast<int64_t>(portion) * 100000);
+      CHECK_EQ(rate, product / (1000 + static_cast<double>(bytes) / 100));
+    }
+  }
+}
+
+TEST(what_is_back_within_a_millisecond_is_no_rate) {
+  Credit credit{CreditLimits()};
+  for (uint64_t portion = 1; portion < 40; ++portion) {
+    const auto now = static_cast<int64_t>(portion) * 5000;
+    credit.Sent(portion, 0, 10000, now);
+    credit.Returned(portion, 10000, now + 900);
+    credit.Forget(portion);
+    CHECK_EQ(credit.bytes_per_second(), 0.0);
+  }
+}
+
+// As when the process was away for a while: all of it seems to have come in a moment.
+TEST(the_end_of_a_long_burst_is_no_rate) {
+  Credit credit{CreditLimits()};
+  credit.Sent(1, 0, 1000000, 0);
+  credit.Returned(1, 500000, 10000);
+  credit.Returned(1, 490000, 10000);
+  credit.Returned(1, 10000, 11500);
+  CHECK_EQ(credit.counted_bytes(), 0U);
+  CHECK_EQ(credit.bytes_per_second(), 50e6);
+}
+
+TEST(a_pause_behind_a_portion_that_was_given_up_says_nothing_either) {
+  Credit credit{CreditLimits()};
+  credit.Sent(1, 0, 1000, 0);
+  credit.Forget(1);
+  CHECK_EQ(RateAfter(&credit, 2, 500000, 100000), 500000.0 * 1e6 / 6000);
+}
+
 // Counted bytes are those sent, not returned and not parked; whatever happens, sending is allowed
 // again at WakeAt at the latest, and always when nothing is counted.
 TEST(no_sequence_of_calls_blocks_for_ever) {

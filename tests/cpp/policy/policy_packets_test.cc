@@ -137,11 +137,11 @@ TEST(packets_shrink_on_slow_links_and_stay_aligned) {
     const auto policy = Make(PolicyKind::kPriority, 1 << 20, most);
     CHECK_EQ(policy->packet_bytes(), most / 64 * 64);
     for (int64_t i = 0; i < 100; ++i) {  // 1 byte/us
-      policy->Ready({static_cast<uint64_t>(i + 1), 0, 1, 1}, i * 1000);
+      policy->Ready({static_cast<uint64_t>(i + 1), 0, 1, 1}, i * 2000);
       uint64_t portion;
-      REQUIRE_TRUE(policy->Next(i * 1000, &portion));
-      policy->Sent(portion, 1000, true, i * 1000);
-      policy->Returned(portion, 1000, i * 1000 + 900);
+      REQUIRE_TRUE(policy->Next(i * 2000, &portion));
+      policy->Sent(portion, 2000, true, i * 2000);
+      policy->Returned(portion, 2000, i * 2000 + 1900);
       policy->Forget(portion);
     }
     // Halved as long as 4 KiB are left.

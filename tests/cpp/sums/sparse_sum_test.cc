@@ -60,7 +60,13 @@ Status AddTo(SparseSum* sum, const std::vector<char>& encoded) {
   // An exact copy on the heap at an odd address: the sanitizer sees any byte read too many.
   std::vector<char> odd(encoded.size() + 1);
   if (!encoded.empty()) std::memcpy(odd.data() + 1, encoded.data(), encoded.size());
-  return sum->Add(odd.data() + 1, encoded.size());
+  size_t growth = 0;
+  const size_t before = sum->bytes();
+  const Status foretold = sum->Growth(odd.data() + 1, encoded.size(), &growth);
+  Status status = sum->Add(odd.data() + 1, encoded.size());
+  CHECK_TRUE(foretold.code() == status.code());
+  CHECK_EQ(sum->bytes(), before + growth);
+  return status;
 }
 
 Status AddTo(SparseSum&& sum, const std::vector<char>& encoded) { return AddTo(&sum, encoded); }
