@@ -19,6 +19,7 @@ from pslite_ext.wire_words import AUTO
 
 __all__ = [
     "NO_REPLICA",
+    "NO_REPLICAS",
     "TABLE",
     "SettingError",
     "Settings",
@@ -43,6 +44,10 @@ NO_JOB = (
 NO_REPLICA = (
     "DMLC_ROLE is 'replica', which only a job under MLfabric has (docs/fabric.md): set "
     "MERCURY_FABRIC=1 for all, or start the others without --replicas"
+)
+NO_REPLICAS = (
+    "DMLC_NUM_REPLICA is not 0, and only a job under MLfabric has replicas (docs/fabric.md): set "
+    "MERCURY_FABRIC=1 for all, or leave out --replicas"
 )
 
 

@@ -14,8 +14,7 @@ class UsageError(TraceError):
 class MissingExtraError(TraceError):
     """An optional package is not installed."""
 
-    def __init__(self, what: str, package: str, extra: str) -> None:
+    def __init__(self, what: str, package: str) -> None:
         super().__init__(
-            f"{what} needs {package}, which is not installed; "
-            f"run: pip install 'mercury-ps[{extra}]'"
+            f"{what} needs {package}, which is not installed; run: pip install {package}"
         )

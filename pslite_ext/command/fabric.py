@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
         "--chrome", metavar="FILE", help="who sent to whom when, for ui.perfetto.dev, instead"
     )
     instead.add_argument(
-        "--html", metavar="FILE", help="a page with pictures, instead (mercury-ps[report])"
+        "--html", metavar="FILE", help="a page with pictures, instead (needs matplotlib)"
     )
     return top
 

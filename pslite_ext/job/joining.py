@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pslite_ext import _core, dump
-from pslite_ext.config import NO_REPLICA, Settings
+from pslite_ext.config import NO_REPLICA, NO_REPLICAS, Settings
 from pslite_ext.errors import ClosedError
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import Leaving
@@ -21,6 +21,8 @@ def settings_of_worker(environ: Mapping[str, str], others: str) -> Settings:
         raise ClosedError(NO_REPLICA)
     if role != "worker":
         raise ClosedError(f"a {role} {others}")
+    if settings.values["DMLC_NUM_REPLICA"] and not settings.values["MERCURY_FABRIC"]:
+        raise ClosedError(NO_REPLICAS)
     return settings
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from pslite_ext import _core, dump
-from pslite_ext.config import SettingError, Settings
+from pslite_ext.config import NO_REPLICAS, SettingError, Settings
 from pslite_ext.errors import PsliteError
 from pslite_ext.job import figures
 from pslite_ext.job.leaving import exit_code
@@ -56,6 +56,8 @@ def main(on_begin: Callable[[], None] = lambda: None) -> int:
     """Serves until the job is over; the process's exit code. `on_begin`: called once it begins."""
     try:
         settings = Settings.from_environment(os.environ)
+        if settings.values["DMLC_NUM_REPLICA"]:
+            raise SettingError(NO_REPLICAS)  # rather than to serve without them
     except SettingError as error:
         print(f"mercury: {error}", file=sys.stderr)
         return 2

@@ -296,8 +296,9 @@ def run(arguments: argparse.Namespace) -> int:
                 "--replace needs --min-workers: without it, a lost worker ends the job"
             )
         journal = None
+        joined = {**os.environ, **tasks[0].env}
         if least:
-            _say_how_to_join({**os.environ, **tasks[0].env}, log_dir)
+            _say_how_to_join(joined, log_dir)
             # Of this job alone, whatever others write there.
             journal = log_dir / f"scheduler-{tasks[0].env['DMLC_PS_ROOT_PORT']}.journal"
             _remove(journal)
@@ -307,7 +308,11 @@ def run(arguments: argparse.Namespace) -> int:
         watch = JobWatch(log_dir, arguments.grace, least, arguments.replace, journal)
         if told.is_set():
             break
-        code = _run_once(tasks, watch, told)
+        try:
+            code = _run_once(tasks, watch, told)
+        finally:
+            if least:
+                join.remove(log_dir / join.FILE, joined)
         if journal is not None:
             _remove(journal)
         if told.is_set() or code in (0, WRONG_USE):

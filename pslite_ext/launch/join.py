@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pslite_ext.command_line import Parser
@@ -37,6 +38,14 @@ def write(folder: Path, job: Mapping[str, str]) -> Path:
     with open(descriptor, "w", encoding="utf-8") as file:
         file.writelines(f"{name}={told[name]}\n" for name in NAMES if told.get(name))
     return path
+
+
+def remove(path: Path, job: Mapping[str, str]) -> None:
+    """Once the job is over; what another one has written there since stays."""
+    with suppress(OSError, LaunchError):
+        there = read(path)
+        if all(there[name] == job[name] for name in NAMES[:-1]):
+            path.unlink()
 
 
 def read(path: Path) -> dict[str, str]:

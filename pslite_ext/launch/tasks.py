@@ -196,9 +196,12 @@ def _slots(workers: int, hosts: Sequence[Host]) -> list[int]:
 
 
 def _sums_hosts(environ: Mapping[str, str]) -> bool:
-    """Whether a host's workers are summed on it."""
-    packets = environ.get("DMLC_PS_VAN_TYPE", "mercury") == "mercury"
-    return packets and environ.get("MERCURY_POLICY", "priority") not in UNIT_POLICIES
+    """Whether a host's workers are summed on it, as MercuryVan::SumsHosts says."""
+    if environ.get("DMLC_PS_VAN_TYPE", "mercury") != "mercury":
+        return False
+    if int(environ.get("MERCURY_MIN_WORKERS", "").strip() or 0):
+        return False
+    return environ.get("MERCURY_POLICY", "priority") not in UNIT_POLICIES
 
 
 def _shares(

@@ -84,6 +84,15 @@ def test_a_replica_is_mlfabric_s() -> None:
     assert "DMLC_ROLE is 'replica', which only a job under MLfabric has" in last
 
 
+@pytest.mark.parametrize("role", ["scheduler", "server", "worker"])
+def test_so_is_a_job_with_replicas(role: str) -> None:
+    """Each says so: else the others would wait, or serve without the replica."""
+    result = run({"DMLC_ROLE": role, "DMLC_NUM_REPLICA": "1"})
+    assert result.returncode == (1 if role == "worker" else 2)
+    last = result.stderr.strip().splitlines()[-1]
+    assert "DMLC_NUM_REPLICA is not 0, and only a job under MLfabric has replicas" in last
+
+
 def test_a_directory_that_holds_a_trace(tmp_path: Path) -> None:
     (tmp_path / "trace_worker_7.txt").touch()
     result = run({"MERCURY_TRACE_DIR": str(tmp_path)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from pslite_ext.launch import join
 from pslite_ext.launch.tasks import LaunchError
 from tests.cluster import clean_environment, mercury
+from tests.launching import LIMIT_S, launch, python
 
 JOB = {
     "DMLC_PS_VAN_TYPE": "mercury",
@@ -31,6 +33,34 @@ def test_what_is_written_is_read_and_is_nobody_else_s(tmp_path: Path) -> None:
     assert join.write(tmp_path / "logs", {**JOB, "DMLC_NUM_WORKER": "4"}) == path
     assert path.stat().st_mode & 0o777 == 0o600
     assert join.read(path)["DMLC_NUM_WORKER"] == "4"
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGTERM])
+def test_the_file_goes_with_its_job(tmp_path: Path, number: int) -> None:
+    code = "print('up', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.05)"
+    go = tmp_path / "go"
+    words = ["-n", "1", "-s", "1", "--min-workers", "1"]
+    job = launch(tmp_path, *words, *python(code), str(go))
+    assert job.stdout is not None
+    assert job.stdout.readline().endswith("] up\n")
+    file = tmp_path / "logs" / join.FILE
+    assert "MERCURY_JOB_TOKEN=" in file.read_text()
+    if number:
+        job.send_signal(number)
+    else:
+        go.touch()
+    job.communicate(timeout=LIMIT_S)
+    assert job.returncode == (128 + number if number else 0)
+    assert not file.exists()
+
+
+def test_what_another_job_has_written_is_not_removed(tmp_path: Path) -> None:
+    path = join.write(tmp_path, JOB)
+    join.remove(path, {**JOB, "DMLC_PS_ROOT_PORT": "9092"})
+    assert path.exists()
+    join.remove(path, JOB)
+    assert not path.exists()
+    join.remove(path, JOB)
 
 
 def test_a_job_without_a_token(tmp_path: Path) -> None:

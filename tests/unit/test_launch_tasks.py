@@ -74,6 +74,25 @@ def test_servers_on_slow_links_sum_less() -> None:
     assert shares({}, [Host(h.name) for h in hosts]) == {None}
 
 
+@pytest.mark.parametrize(
+    ("environ", "shares"),
+    [
+        ({}, None),
+        ({"MERCURY_MIN_WORKERS": "0"}, None),
+        ({"MERCURY_MIN_WORKERS": "2"}, "3,1"),
+        ({"MERCURY_POLICY": "fifo"}, None),
+        ({"MERCURY_POLICY": "p3"}, "3,1"),
+        ({"DMLC_PS_VAN_TYPE": "zmq"}, "3,1"),
+    ],
+)
+def test_where_workers_send_for_themselves_a_host_with_more_of_them_sums_more(
+    environ: dict[str, str], shares: str | None
+) -> None:
+    hosts = [Host("a", speed=1e9, slots=3), Host("b", speed=0.5e9, slots=1)]
+    scheduler = plan(["cmd"], 4, None, {}, environ, hosts)[0]
+    assert scheduler.env.get("MERCURY_SERVER_SHARES") == shares
+
+
 def test_the_scheduler_s_address_is_one_that_all_hosts_reach(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -86,7 +86,7 @@ def write_parquet(run: Run, alignment: Alignment, path: str | Path, quiet: bool 
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise MissingExtraError("Parquet", "pyarrow", "parquet") from None
+        raise MissingExtraError("Parquet", "pyarrow") from None
     texts = {"role", "operation", "peer", "dep_type", "id_dep"}
     schema = pa.schema([(n, pa.string() if n in texts else pa.int64()) for n in COLUMNS])
     with (

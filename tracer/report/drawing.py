@@ -81,7 +81,7 @@ def _drawn(draw: Draw, narrow: bool, salt: str) -> Iterator[Any]:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("drawing", "matplotlib", "report") from None
+        raise MissingExtraError("drawing", "matplotlib") from None
     with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
         figure = Figure(layout="constrained")
         draw(Canvas(narrow, figure))

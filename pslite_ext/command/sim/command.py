@@ -188,7 +188,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         importlib.import_module("numpy")
     except ImportError:
-        return _fail(options, "needs NumPy: pip install 'mercury-ps[sim]'")
+        return _fail(options, "needs NumPy: pip install numpy")
     from pslite_ext.command.sim.answer import show
     from pslite_ext.forecast.model import ModelError, model_name
     from tracer.errors import TraceError

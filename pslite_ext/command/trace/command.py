@@ -149,7 +149,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         importlib.import_module("numpy")
     except ImportError:
-        print("mercury trace: needs numpy: pip install 'mercury-ps[trace]'", file=sys.stderr)
+        print("mercury trace: needs NumPy: pip install numpy", file=sys.stderr)
         return FAILED
     from pslite_ext.command.trace import tasks
 
