@@ -13,7 +13,7 @@ digits = $(1)/bin/python -m pip --disable-pip-version-check --quiet install --no
 CORE := $(shell find pslite_ext/csrc -name "*.cc" -o -name "*.h")
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 CORE_TESTS := $(shell find tests/bench_units tests/cpp tests/fuzz -name "*.cc" -o -name "*.h")
-SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/_core.pxd pslite_ext/_fabric.pxi pslite_ext/_work.pxi pslite_ext/_newcomers.pxi pslite_ext/settings_table.py pslite_ext/setting.py pslite_ext/settings_header.py $(wildcard patches/ps-lite/* patches/zeromq/*) patches/sources.toml
+SOURCES := CMakeLists.txt $(CORE) pslite_ext/_core.pyx pslite_ext/_core.pxd pslite_ext/_fabric.pxi pslite_ext/_claims.pxi pslite_ext/_work.pxi pslite_ext/_newcomers.pxi pslite_ext/settings_table.py pslite_ext/setting.py pslite_ext/settings_header.py $(wildcard patches/ps-lite/* patches/zeromq/*) patches/sources.toml
 unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all modules again
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 

@@ -3,6 +3,7 @@
 
 from array import array
 
+cimport cython
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -295,33 +296,18 @@ def command(int head, bytes body):
     wait_and_free(ticket)
 
 
-def claim_model(subject, keys):
-    if outside() is not None:
-        return  # it agrees to what the others have
-    cdef mercury_ticket* ticket = NULL
-    cdef bytes lines = "".join(f"{key}\t{name}\n" for key, name in keys).encode()
-    ok(mercury_claim_model(subject, lines, &ticket))
-    wait_and_free(ticket)
-
-
-def claim_steps(subject, str told):
-    if outside() is not None:
-        return
-    cdef mercury_ticket* ticket = NULL
-    ok(mercury_claim_steps(subject, told.encode(), &ticket))
-    wait_and_free(ticket)
-
-
 def trace_switch(on):
     cdef mercury_ticket* ticket = NULL
     ok(mercury_trace_switch(1 if on else 0, &ticket))
     wait_and_free(ticket)
 
 
+include "_claims.pxi"
 include "_work.pxi"
 include "_newcomers.pxi"
 
 
+@cython.no_gc  # as of Work: what its tickets are for would go first
 cdef class Tensor:
     cdef mercury_tensor* _tensor
     cdef dict _tickets

@@ -66,8 +66,13 @@ cdef lent(const float* memory, size_t elements, bint writable):
         <char*>memory, elements * sizeof(float), PyBUF_WRITE if writable else PyBUF_READ)
 
 
-cdef int say_failed(failed, char* error, size_t error_bytes):
-    cdef bytes text = f"{type(failed).__name__}: {failed}".encode()[:error_bytes - 1]
+cdef int say_failed(failed, char* error, size_t error_bytes) noexcept:
+    cdef bytes text = b"an error that has no text"
+    try:
+        text = f"{type(failed).__name__}: {failed}".encode("utf-8", "backslashreplace")
+    except BaseException:  # of its own; that it failed must be said
+        pass
+    text = text[:error_bytes - 1]
     memcpy(error, <char*>text, len(text) + 1)
     return 1
 
@@ -96,6 +101,7 @@ cdef int script_shows(
     return 0
 
 
+@cython.no_gc  # the lane calls what it holds
 cdef class Fabric:
     cdef mercury_fabric* _fabric
     cdef size_t _elements

@@ -8,6 +8,7 @@ def _forget_released():
     _dropped[:] = [work for work in _dropped if not work.released]
 
 
+@cython.no_gc  # its cycles are not broken up: the memory would go first
 cdef class Work:
     cdef mercury_work* _work
     cdef object _memory  # what keeps it where it is

@@ -6,6 +6,7 @@ wants to keep what is in it copies it.
 
 from __future__ import annotations
 
+import gc
 import traceback
 import weakref
 from collections.abc import Callable
@@ -52,7 +53,9 @@ class Calls:
         except Exception:
             traceback.print_exc()
             raise
-        if any(array() is not None for array in lent):
+        if _are_there(lent):
+            gc.collect()  # a frame that an error has been caught in may hold them
+        if _are_there(lent):
             raise InvalidArgumentError(
                 "it has kept an array that is only lent to it: copy what is to be kept"
             )
@@ -64,3 +67,7 @@ class Calls:
         arrays = [np.frombuffer(part, np.float32) for part in memory]
         call(*(array.reshape(self.shape) for array in arrays), *more)
         return [weakref.ref(array) for array in arrays]
+
+
+def _are_there(arrays: list[weakref.ref[Any]]) -> bool:
+    return any(array() is not None for array in arrays)

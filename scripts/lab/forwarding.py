@@ -9,7 +9,8 @@ import argparse
 import json
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from pslite_ext import _core
 from scripts.lab.benches.case import Row
@@ -19,6 +20,7 @@ from scripts.lab.benches.overlapping_prediction import Overlapping
 from scripts.lab.benches.race_prediction import Conditions, Simulated
 from scripts.lab.report.results import ROOT, Results
 
+Race = tuple[str, str]  # its stragglers and its network
 RACES = (("C1", "N1"), ("C1", "N2"), ("C2", "N1"), ("C2", "N2"))
 SEEDS = range(1, 6)
 SECONDS = 20.0
@@ -69,58 +71,90 @@ def _overlapping(races: Sequence[Conditions]) -> Iterator[float]:
             yield statistics.median(_rate(Overlapping(race, bound, least)) for race in races)
 
 
-def _heads(heads: Sequence[str]) -> None:
-    print("| |", " | ".join(heads), "|")
-    print("|---" * (len(heads) + 1) + "|")
+def _passing_on(race: Race, rows: Sequence[Row]) -> list[str]:
+    races = [Conditions(*race, SCALE, seed=seed) for seed in SEEDS]
+    of_plans = [[planned(way, race) for race in races] for way in WAYS.values()]
+    cells = [
+        f"{statistics.median(times[part] for times in of_way):.2f}"
+        for part in (0, 1)
+        for of_way in of_plans
+    ]
+    cells += [
+        f"{_simulated(way, bound, races):.1f}" for bound in (BOUND, None) for way in WAYS.values()
+    ]
+    return cells + [
+        _measured(rows, " ".join(race), f"fabric {what}{suffix}")
+        for what in ("A-30", "S")
+        for suffix in (", whole", "")
+    ]
+
+
+def _one_at_a_time(race: Race, _rows: Sequence[Row]) -> list[str]:
+    races = [Conditions(*race, SCALE, seed=seed) for seed in SEEDS[:3]]
+    return [f"{rate:.1f}" for rate in _overlapping(races)]
+
+
+def _by_servers(race: Race, rows: Sequence[Row]) -> list[str]:
+    cells = []
+    for servers in SERVERS:
+        races = [Conditions(*race, SCALE, servers=servers, seed=seed) for seed in SEEDS[:3]]
+        cells.append(f"{_simulated(FabricByPackets, BOUND, races):.1f}")
+    notes = [f", {note}" for note in MEASURED.values()]
+    return cells + [_measured(rows, " ".join(race), "fabric A-30", note) for note in notes]
+
+
+class Comparison(NamedTuple):
+    """A table, with a row for each race."""
+
+    heads: tuple[str, ...]
+    races: tuple[Race, ...]
+    cells: Callable[[Race, Sequence[Row]], list[str]]
+
+    def title(self) -> str:
+        return f"| | {' | '.join(self.heads)} |\n|{'---|' * (len(self.heads) + 1)}"
+
+    def row(self, race: Race, rows: Sequence[Row]) -> str:
+        return f"| {' '.join(race)} | {' | '.join(self.cells(race, rows))} |"
+
+
+COMPARISONS = (
+    Comparison(
+        (
+            *(f"{what}, {way}" for what in ("push [s]", "model [s]") for way in WAYS),
+            *(f"{what} [gradients/s], {way}" for what in ("A-30", "S") for way in WAYS),
+            *(f"{what} measured, {way}" for what in ("A-30", "S") for way in WAYS),
+        ),
+        RACES,
+        _passing_on,
+    ),
+    Comparison(
+        tuple(f"{m}, {how}" for m in ("A-30", "S") for how in ("one at a time", *map(str, LEAST))),
+        OVERLAPPING,
+        _one_at_a_time,
+    ),
+    Comparison(
+        (
+            *(f"A-30, servers: {servers}" for servers in SERVERS),
+            *(f"measured: {servers}" for servers in MEASURED),
+        ),
+        SERVING,
+        _by_servers,
+    ),
+)
+
+
+def measured_rows() -> list[Row]:
+    return Results((ROOT / "docs" / "benchmarks" / "results").glob("fabric_*.json")).rows
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.parse_args()
-    heads = [f"{what}, {way}" for what in ("push [s]", "model [s]") for way in WAYS]
-    heads += [f"{what} [gradients/s], {way}" for what in ("A-30", "S") for way in WAYS]
-    heads += [f"{what} measured, {way}" for what in ("A-30", "S") for way in WAYS]
-    _heads(heads)
-    rows = Results((ROOT / "docs" / "benchmarks" / "results").glob("fabric_*.json")).rows
-    for stragglers, network in RACES:
-        races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS]
-        of_plans = [[planned(way, race) for race in races] for way in WAYS.values()]
-        cells = [
-            f"{statistics.median(times[part] for times in of_way):.2f}"
-            for part in (0, 1)
-            for of_way in of_plans
-        ]
-        cells += [
-            f"{_simulated(way, bound, races):.1f}"
-            for bound in (BOUND, None)
-            for way in WAYS.values()
-        ]
-        cells += [
-            _measured(rows, f"{stragglers} {network}", f"fabric {what}{suffix}")
-            for what in ("A-30", "S")
-            for suffix in (", whole", "")
-        ]
-        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
-    print()
-    _heads([f"{m}, {how}" for m in ("A-30", "S") for how in ("one at a time", *map(str, LEAST))])
-    for stragglers, network in OVERLAPPING:
-        races = [Conditions(stragglers, network, SCALE, seed=seed) for seed in SEEDS[:3]]
-        cells = [f"{rate:.1f}" for rate in _overlapping(races)]
-        print(f"| {stragglers} {network} |", " | ".join(cells), "|", flush=True)
-    print()
-    heads = [f"A-30, servers: {servers}" for servers in SERVERS]
-    _heads([*heads, *(f"measured: {servers}" for servers in MEASURED)])
-    for stragglers, network in SERVING:
-        cells = []
-        for servers in SERVERS:
-            races = [
-                Conditions(stragglers, network, SCALE, servers=servers, seed=seed)
-                for seed in SEEDS[:3]
-            ]
-            cells.append(f"{_simulated(FabricByPackets, BOUND, races):.1f}")
-        race = f"{stragglers} {network}"
-        cells += [_measured(rows, race, "fabric A-30", f", {note}") for note in MEASURED.values()]
-        print(f"| {race} |", " | ".join(cells), "|", flush=True)
+    rows = measured_rows()
+    for number, each in enumerate(COMPARISONS):
+        print("\n" * (number > 0) + each.title())
+        for race in each.races:
+            print(each.row(race, rows), flush=True)
     return 0
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from pslite_ext import fabric
+from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.fabric import nodes
 from tests.integration.fabric_process import FOLDER, LENGTH, NAME, RANK, ROLE, die
 
 HOW = "".join(sys.argv[3:])
@@ -28,10 +31,21 @@ def update(model: Any, change: Any, updates: int) -> None:
         if HOW == "killed":
             die()
         if HOW == "fails":
-            raise ArithmeticError(f"{updates} updates are too many")
+            raise ArithmeticError(f"{updates} updates are too many \udce9")
     counts.append(updates)
+    look_at_oneself()
     model *= 0.5
     model += change
+
+
+def look_at_oneself() -> None:
+    """What other threads may ask of the server, its own call may, too, or is refused."""
+    holder = nodes._here
+    assert isinstance(holder, fabric.Holder)
+    assert holder.stats()["elements"] == SHAPE[0] * SHAPE[1]
+    with suppress(InvalidArgumentError):
+        holder.model()
+        raise AssertionError
 
 
 def save(model: Any) -> None:

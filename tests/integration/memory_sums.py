@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
 import time
+import weakref
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,21 @@ def use_what_was_refused(rank: int, workers: int) -> None:
     assert summed == (last, np.full(2, workers, np.float32).tobytes())
 
 
+def drop_in_a_cycle(tensor: Any, rank: int, workers: int) -> None:
+    """The memory is kept, too, if it is Python's collector that finds the work."""
+    array = np.ones(ELEMENTS, np.float32)
+    there = weakref.ref(array)
+    if rank == 0:
+        dropped: list[Any] = [tensor.sum_memory(memory(array))]
+        dropped.append(dropped)
+        del dropped, array
+        gc.collect()
+        assert workers == 1 or there() is not None
+    _core.barrier()
+    if rank != 0:
+        tensor.sum_memory(memory(np.ones(ELEMENTS, np.float32))).wait()
+
+
 def share_no_memory() -> None:
     """No file, and no memory behind a descriptor, is larger than this."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
@@ -105,6 +122,7 @@ def main() -> int:
     # Dropped while under way, array and all: the memory is kept until nobody uses it.
     tensors[0].sum_memory(memory(np.ones(ELEMENTS, np.float32)))
     tensors[1].sum_memory(memory(np.ones(ELEMENTS, np.float32))).wait()
+    drop_in_a_cycle(tensors[2], rank, workers)
     use_what_was_refused(rank, workers)
     refused(lambda: _core.Tensor(400, "loose", "float32", [4], asynchronous=True))
     sum_in_order(rank, workers)

@@ -18,9 +18,11 @@ def test_what_is_planned_by_packets_is_there_sooner() -> None:
         assert all(packet < 0.7 * all_ for packet, all_ in zip(packets, whole))
 
 
-def test_the_docs_have_what_it_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["forwarding"])
-    assert forwarding.main() == 0
-    assert capsys.readouterr().out in (ROOT / "docs" / "fabric-plan.md").read_text()
+@pytest.mark.parametrize("comparison", forwarding.COMPARISONS, ids=["ways", "overlap", "servers"])
+def test_the_docs_have_its_tables(comparison: forwarding.Comparison) -> None:
+    """Of each, a row is made again."""
+    page = (ROOT / "docs" / "fabric-plan.md").read_text()
+    _, _, table = page.partition(comparison.title() + "\n")
+    lines = table.partition("\n\n")[0].split("\n")
+    assert [line.split("|")[1].strip() for line in lines] == [" ".join(r) for r in comparison.races]
+    assert comparison.row(comparison.races[0], forwarding.measured_rows()) == lines[0]

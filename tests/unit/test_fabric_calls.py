@@ -64,6 +64,21 @@ def test_what_is_lent_cannot_be_kept(part: slice) -> None:
         Calls(keep).apply(memory(1), memory(1), 1)
 
 
+def test_a_frame_that_is_not_collected_yet_keeps_nothing() -> None:
+    caught: list[BaseException] = []
+
+    def update(model: Any, change: Any, updates: int) -> None:
+        try:
+            raise KeyError(updates)
+        except KeyError as error:
+            why = error  # the frame and its error hold each other, and the arrays
+        model += change
+        caught.append(ValueError(str(why)))
+
+    Calls(update).apply(memory(1), memory(1), 1)
+    assert len(caught) == 1
+
+
 def test_what_is_copied_can_be_kept() -> None:
     kept: list[Any] = []
     calls = Calls(lambda model, change, updates: kept.append(change.copy()))

@@ -91,6 +91,10 @@ bool Lane::Ask(const std::function<void()>& question) {
     bool done = false;
   };
   if (!running_) return false;
+  if (IsOnIt()) {
+    question();
+    return true;
+  }
   auto answer = std::make_shared<Answer>();
   Post([answer, question] {
     question();  // if it throws, nobody but the one who waits holds the answer

@@ -42,8 +42,11 @@ class Lane {
   void Post(std::function<void()> work) { loop_.Post(std::move(work)); }
   // The endpoint has something for it to send.
   void Wake() { loop_.Wake(); }
-  // Runs `question` on the lane's thread and waits for it; false if the lane is not running.
+  // Runs `question` on the lane's thread and waits for it; false if the lane is not running. On
+  // that thread it is run at once.
   bool Ask(const std::function<void()>& question);
+
+  bool IsOnIt() const { return std::this_thread::get_id() == thread_.get_id(); }
 
   // On the lane's thread:
   EventLoop& loop() { return loop_; }

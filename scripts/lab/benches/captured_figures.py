@@ -25,7 +25,6 @@ MESSAGES = {
     "Pull_Recv_Worker": ("answer", True),
 }
 # In mercury mode, neither is sent.
-WITHOUT_PACKETS = ("confirmation", "request")
 UNITS = {"computation": (1e3, "ms"), "search": (1.0, "us"), "update": (1.0, "us")}
 UNITS["synchronisation"] = (1.0, "us")
 
@@ -42,14 +41,16 @@ def captured_figures(run: Run, table: RoundTrips) -> dict[str, Figures]:
 
 def _data(run: Run) -> Figures:
     found = per_iteration(training_columns(run))
-    return {
-        name: Figure(float(np.median(found[column])) / run.num_workers / scale, unit)
-        for name, column, scale, unit in (
-            ("to the server", "to_servers_bytes", 1e6, "MB"),
-            ("to the worker", "to_workers_bytes", 1e6, "MB"),
-            ("records", "messages", 1.0, ""),
+    figures = {
+        name: Figure(float(np.median(found[column])) / run.num_workers / 1e6, "MB")
+        for name, column in (
+            ("to the server", "to_servers_bytes"),
+            ("to the worker", "to_workers_bytes"),
         )
     }
+    steps = [trace.iteration() for trace in run.workers]
+    of_each = [np.median(np.unique(step[step >= 0], return_counts=True)[1]) for step in steps]
+    return {**figures, "records": Figure(float(np.mean(of_each)), "")}
 
 
 def _lengths(run: Run) -> Figures:
@@ -59,9 +60,6 @@ def _lengths(run: Run) -> Figures:
         payload = row["tensor_bytes"] if carries else 0
         beside = found.setdefault(name, [])
         beside += [row["min_bytes"] - payload, row["max_bytes"] - payload]
-    if run.mode != "zmq":
-        for name in WITHOUT_PACKETS:
-            found.pop(name, None)
     return {
         f"{name}, {which}": Figure(float(how(values)), "bytes")
         for name, values in found.items()

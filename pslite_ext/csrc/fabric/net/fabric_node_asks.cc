@@ -90,6 +90,9 @@ Status FabricNode::CopyModel(float* out, size_t elements, int64_t* version) {
   if (options_.node >= 0 || is_scheduler()) {
     return Status::InvalidArgument("only the server and the replica have the model");
   }
+  if (lane_->IsOnIt()) {
+    return Status::InvalidArgument("a call of the server's script has the model already");
+  }
   std::shared_ptr<const Vector> model;
   bool has_part = false;
   const auto ask = [&] {
