@@ -27,10 +27,11 @@ SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
     fleet.of[seat.node] = host;
     if (IsServerNode(seat.node)) fleet.servers.push_back(host);
     if (seat.node == kServerNode) fleet.hosts.server = host;
-    if (seat.node == kReplicaNode) fleet.hosts.replica = host;
-    // Those of greater numbers come first.
-    else if (IsReplicaNode(seat.node))
-      fleet.hosts.reserve.push_front({seat.node, host});
+    if (seat.node == kReplicaNode) {
+      fleet.hosts.replica = host;
+    } else if (IsReplicaNode(seat.node)) {
+      fleet.hosts.reserve.push_front({seat.node, host});  // those of greater numbers come first
+    }
   }
   for (const auto& [node, host] : fleet.of) {
     if (node >= 0) fleet.hosts.workers.push_back(host);
