@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pslite_ext.errors import FAILED_ELSEWHERE, PsliteError
 
@@ -67,6 +68,11 @@ def failure(error: PsliteError) -> str:
     return f"{_MARK}{json.dumps({'culprit': named})}"
 
 
+def _said(line: str) -> Any:
+    """Raises one of three errors for what we have not said."""
+    return json.loads(line[len(_MARK) :]) if line.startswith(_MARK) else {}
+
+
 def without(names: Sequence[str]) -> str:
     """Whom the scheduler has lost, in a job that goes on, as the launcher names processes."""
     return f"{_MARK}{json.dumps({'without': list(names)})}"
@@ -74,10 +80,8 @@ def without(names: Sequence[str]) -> str:
 
 def done_without(line: str) -> list[str] | None:
     """The same; None: that line says something else."""
-    if not line.startswith(_MARK):
-        return None
     try:
-        return [str(name) for name in json.loads(line[1:])["without"]]
+        return [str(name) for name in _said(line)["without"]]
     except (ValueError, LookupError, TypeError):
         return None
 
@@ -87,7 +91,7 @@ def culprit(line: str) -> str | None:
     if not line.startswith(_MARK):
         return None
     try:
-        role, rank = json.loads(line[1:])["culprit"]
+        role, rank = _said(line)["culprit"]
     except (ValueError, LookupError, TypeError):
         return ""
     return f"{role} {max(rank, 0)}" if role in _ROLES and type(rank) is int else ""

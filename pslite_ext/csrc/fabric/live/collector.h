@@ -96,6 +96,8 @@ class Collector {
 
   int64_t version() const { return version_; }
   const FleetHosts& hosts() const { return hosts_; }
+  // Whether it is the replica that follows the server; and whether that has the model by now.
+  bool Follows(int node) const { return hosts_.replica && node == hosts_.replica_node; }
   bool replica_has_model() const { return hosts_.replica && replica_has_model_; }
   size_t under_way() const { return planned_.size(); }
   size_t waiting() const { return batching_.size(); }
@@ -121,7 +123,6 @@ class Collector {
   std::optional<bool> Replicates(const Chosen& chosen) const;
   void SendModel(Orders* orders);
   int64_t LastVersionOf(int64_t reign) const;
-  bool Succeeds(int node) const;
   void Again(UpdateId id, Orders* orders);
   void ForgetReduced(Orders* orders);
   void Fail(const Status& status, Orders* orders);

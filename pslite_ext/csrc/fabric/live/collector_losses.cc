@@ -30,22 +30,19 @@ Orders Collector::TookOver(int64_t version) {
   return orders;
 }
 
-// Whether it is the replica that follows the server.
-bool Collector::Succeeds(int node) const { return hosts_.replica && node == hosts_.replica_node; }
-
 Orders Collector::Lost(int node) {
   Orders orders;
   if (state_ == State::kFailed) return orders;
   const bool taking_over = state_ == State::kTakingOver;
   if (node >= 0) {
     if (Alive(node)) LoseWorker(node, &orders);
-  } else if (IsReplicaNode(node) && !Succeeds(node)) {
+  } else if (IsReplicaNode(node) && !Follows(node)) {
     auto& reserve = hosts_.reserve;
     const auto is_lost = [node](const Reserve& its) { return its.node == node; };
     reserve.erase(std::remove_if(reserve.begin(), reserve.end(), is_lost), reserve.end());
   } else if (IsReplicaNode(node) && !taking_over) {
     LoseReplica(&orders);
-  } else if (IsServerNode(node) && hosts_.replica && replica_has_model_ && !taking_over) {
+  } else if (IsServerNode(node) && replica_has_model() && !taking_over) {
     state_ = State::kTakingOver;
     lost_server_ = node;
     Order order = MakeOrder(Order::kTakeOver, hosts_.replica_node);

@@ -153,16 +153,17 @@ Status ModelPart::TakeModel(int peer, const ModelLetter& its, const Cargo& cargo
     return Status::Corrupt("a model that is not there, or whose last step is missing");
   }
   model_ = Taken(cargo.sum);
-  if (!first && has_step()) step_ = Taken(cargo.step);
   if (its.progress.size() == progress_.size()) progress_ = its.progress;
   has_model_ = true;
-  if (!first) server_peer_ = peer;
-  if (!first && options_.calls.update != nullptr) {
+  if (first) return Status::Ok();
+  if (has_step()) step_ = Taken(cargo.step);
+  server_peer_ = peer;
+  if (options_.calls.update != nullptr) {
     Log(LogLevel::kWarning,
         "this replica was sent the model, and nothing that the server's own call for an update "
         "remembers: from here on the two may differ");
   }
-  if (!first) *steps = daemon_.TakeModel(its.version, its.place);
+  *steps = daemon_.TakeModel(its.version, its.place);
   return Status::Ok();
 }
 

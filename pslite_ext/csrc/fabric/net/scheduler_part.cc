@@ -149,8 +149,7 @@ Status SchedulerPart::PlanTree(int peer, const Tree& wanted, double now_s) {
 Status SchedulerPart::Learn(int peer, const News& news) {
   const bool of_replica = news.kind == News::kReplicaHas || news.kind == News::kReplicaApplied ||
                           news.kind == News::kCaughtUp || news.kind == News::kTookOver;
-  const FleetHosts& hosts = collector_.hosts();
-  const bool replica = hosts.replica && peer == PeerOf(hosts.replica_node);
+  const bool replica = collector_.Follows(NodeOf(peer));
   if (!of_replica && servers_lost_ && IsServerNode(NodeOf(peer))) return Status::Ok();  // too late
   if (of_replica ? !replica : peer != server_peer_) {
     return Status::Corrupt("news that are not for it to tell");
@@ -212,8 +211,7 @@ bool SchedulerPart::IsReplica(int peer) const {
 
 // A replica that does not follow the server, or has not got the model yet.
 bool SchedulerPart::InReserve(int peer) const {
-  const int follower = collector_.hosts().replica_node;
-  const bool follows = collector_.replica_has_model() && NodeOf(peer) == follower;
+  const bool follows = collector_.Follows(NodeOf(peer)) && collector_.replica_has_model();
   return IsReplica(peer) && !follows;
 }
 
