@@ -193,7 +193,10 @@ class MercuryKVStore(BaseStore):
         """All of them or none: nothing is sent before all are known to fit."""
         for key, _ in values:
             if key in self._entries:
-                raise InvalidArgumentError(f"key {key!r} is in the store already: init it once")
+                raise InvalidArgumentError(
+                    f"key {key!r} is in the store already: init it once; "
+                    "a second Trainer or Module needs a store of its own (mx.kv.create)"
+                )
         if self._asynchronous:
             for key, value in values:
                 optimizers.check_async(self._updater, label(key, self._name_of(key)), value.dtype)
@@ -327,6 +330,10 @@ class MercuryKVStore(BaseStore):
                 raise InvalidArgumentError(f"key {k!r}: {len(outs)} outputs, {len(rows)} row_ids")
             entry = self._entry(k)
             entry.check_shapes(outs)
+            if any(out.stype != "row_sparse" for out in outs):  # rows not asked for would be lost
+                raise InvalidArgumentError(
+                    f"key {k!r}: row_sparse_pull needs row_sparse arrays; use pull for others"
+                )
             priority = checked(k, priority)
             wanted.append((entry, outs, entry.rows_of(rows)))
         for entry, outs, numbers in wanted:

@@ -9,6 +9,7 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 import pytest
+from mxnet.contrib.amp.loss_scaler import LossScaler
 
 from tests.integration.sum_checks import SHAPE, check, equal, everybody
 
@@ -153,3 +154,15 @@ def refusals_are_mxnet_s(kv: Any) -> None:
     assert trainer._update_on_kvstore
     with pytest.raises(RuntimeError, match="distributed KVStore"):
         trainer._reset_kvstore()
+
+
+@check
+def a_scaler_of_losses_with_an_optimizer_in_the_store(kv: Any) -> None:
+    """What amp.init_trainer does; a step that overflows could not be left out."""
+    parameters, x = parameter()
+    trainer = mx.gluon.Trainer(parameters, "sgd", {"learning_rate": 0.1}, kvstore="dist_sync")
+    trainer._amp_loss_scaler = LossScaler()
+    with pytest.raises(mx.MXNetError, match="create the Trainer with update_on_kvstore=False"):
+        trainer.step(1)
+    for data in x.list_data():
+        equal(data, 0)

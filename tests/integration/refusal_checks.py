@@ -35,10 +35,14 @@ def refuse_several_keys(kv: Any) -> None:
     refuses("'b' has shape", partial(kv.pushpull, ["a", "b"], [one, one], out=[out, wrong]))
     refuses("'b' has shape", partial(kv.pull, ["a", "b"], out=[out, wrong]))
     refuses("'zz' is not in", partial(kv.pull, ["a", "zz"], out=[out, one]))
-    pull_rows = partial(kv.row_sparse_pull, ["rows", "a"], [by_rows, by_rows])
-    refuses("'a' has 3 rows", partial(pull_rows, row_ids=[mx.nd.array([0]), mx.nd.array([3])]))
+    zeros = mx.nd.sparse.zeros("row_sparse", SHAPE)
+    ids = [mx.nd.array([0]), mx.nd.array([3])]
+    pull_rows = partial(kv.row_sparse_pull, ["rows", "a"])
+    refuses("'a' has 3 rows", partial(pull_rows, [zeros, zeros], row_ids=ids))
+    refuses("'a': row_sparse_pull needs", partial(pull_rows, [zeros, by_rows], row_ids=ids[:1] * 2))
     for array in (one, by_rows, out):
         equal(array, 1)
+    equal(zeros, 0)
 
 
 @check
