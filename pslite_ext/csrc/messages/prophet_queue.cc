@@ -71,9 +71,12 @@ std::vector<uint64_t> ProphetQueue::Take(int64_t now_us) {
 // How many of the waiting are the next block; 0: none now.
 size_t ProphetQueue::BlockSize(int64_t now_us) {
   std::vector<BlockCandidate> candidates;
+  double used_us = 0;
   for (const auto& [place, gradient] : waiting_) {
     const double room = profile_.RoomUs(static_cast<int32_t>(-place.first), now_us);
     candidates.push_back({monitor_.WireUs(static_cast<double>(gradient.bytes)), 1, room});
+    used_us += candidates.back().unit_us;
+    if (used_us > room) break;  // closes the block
   }
   const size_t count = AssembleBlock(candidates, monitor_.startup_us()).size();
   is_planned_ = count != 0;

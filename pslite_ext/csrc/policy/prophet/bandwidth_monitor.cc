@@ -15,8 +15,9 @@ constexpr size_t kStretchesMax = 64;    // of which the best count
 constexpr size_t kAllMax = 4096;
 constexpr size_t kStretchesMin = 8;
 constexpr size_t kSmallOnesMin = 4;
-constexpr double kLeast = 1e-3;  // bytes a microsecond: below, the link stands still
-constexpr double kRise = 0.25;   // of the way to a better estimate
+constexpr double kLeast = 1e-3;   // bytes a microsecond: below, the link stands still
+constexpr double kStillUs = 1e6;  // unless there is just little to carry, and others are late
+constexpr double kRise = 0.25;    // of the way to a better estimate
 
 double Quantile(std::vector<double> values, double share) {
   const double place = std::ceil(share * static_cast<double>(values.size() - 1));
@@ -54,7 +55,7 @@ void BandwidthMonitor::Add(uint64_t bytes, int64_t us, int64_t now_us) {
     stretches_.pop_front();
   }
   if (stretches_.size() < kStretchesMin) return;
-  if (estimates_ != 0 && now_us - estimate_at_us_ < kEveryUs) return;
+  if (estimate_at_us_ >= 0 && now_us - estimate_at_us_ < kEveryUs) return;
   estimate_at_us_ = now_us;
   Estimate();
 }
@@ -79,17 +80,21 @@ double BandwidthMonitor::BestRate(double middle) const {
 
 // What the smaller half of the stretches took beyond their bytes' time is the startup.
 void BandwidthMonitor::Estimate() {
-  ++estimates_;
-  std::vector<double> sizes, startups;
-  for (const BusyStretch& s : stretches_) sizes.push_back(s.bytes);
+  std::vector<double> sizes, times, startups;
+  for (const BusyStretch& s : stretches_) {
+    sizes.push_back(s.bytes);
+    times.push_back(s.us);
+  }
   const double middle = Quantile(sizes, 0.5);
   const double rate = basis_ == Basis::kAll ? AverageRate() : BestRate(middle);
+  const bool stands = rate < kLeast && Quantile(times, 0.5) >= kStillUs;
+  if (stands && !stands_) {
+    notice_ =
+        "next to nothing comes through: Prophet has no bandwidth to plan blocks with, and until "
+        "it has, tensors go by priority alone";
+  }
+  stands_ = stands;
   if (rate < kLeast) {
-    if (known() || estimates_ == 1) {
-      notice_ =
-          "next to nothing comes through: Prophet has no bandwidth to plan blocks with, and "
-          "until it has, tensors go by priority alone";
-    }
     bytes_per_us_ = 0;
     return;
   }

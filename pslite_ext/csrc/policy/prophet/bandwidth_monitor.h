@@ -52,10 +52,10 @@ class BandwidthMonitor {
   int64_t stretch_start_us_ = -1;  // of the one that is under way; -1: none is
   uint64_t stretch_bytes_ = 0;
   std::deque<BusyStretch> stretches_;
-  int64_t estimate_at_us_ = 0;
+  int64_t estimate_at_us_ = -1;  // -1: there was none yet
   double bytes_per_us_ = 0;
   double startup_us_ = 0;
-  uint64_t estimates_ = 0;
+  bool stands_ = false;
   std::string notice_;
 };
 

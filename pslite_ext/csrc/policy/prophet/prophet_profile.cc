@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <unordered_set>
 
@@ -102,7 +103,7 @@ void ProphetProfile::Ready(uint64_t key, uint64_t bytes, int32_t priority, int64
   if (it == index_.end()) return;
   is_ready_[it->second] = true;
   if (it->second == 0) first_ready_us_ = now_us;
-  SetDues();
+  dues_.Set(it->second, kNotDue);
 }
 
 void ProphetProfile::Done(uint64_t key, int64_t now_us) {
@@ -242,7 +243,7 @@ void ProphetProfile::Drop(const std::string& why) {
   gradients_.clear();
   index_.clear();
   is_ready_.clear();
-  dues_.clear();
+  dues_.Assign({});
   produced_us_.clear();
   learning_.clear();
   steps_ = 0;
@@ -251,19 +252,22 @@ void ProphetProfile::Drop(const std::string& why) {
 }
 
 void ProphetProfile::SetDues() {
-  dues_.clear();
-  int64_t earliest = kNotDue;
+  std::vector<int64_t> dues;
+  as_produced_.resize(gradients_.size());
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    if (is_ready_[i]) continue;
-    earliest = std::min(earliest, start_us_ + gradients_[i].produced_us);
-    dues_.push_back({gradients_[i].priority, earliest});
+    dues.push_back(start_us_ + gradients_[i].produced_us);
+    as_produced_[i] = i;
   }
+  dues_.Assign(dues);
+  std::sort(as_produced_.begin(), as_produced_.end(),
+            [&dues](size_t a, size_t b) { return dues[a] < dues[b]; });
 }
 
 int64_t ProphetProfile::NextDue(int32_t priority) const {
-  const auto end = std::partition_point(
-      dues_.begin(), dues_.end(), [=](const Deadline& due) { return due.priority > priority; });
-  return end == dues_.begin() ? kNotDue : std::prev(end)->at_us;
+  const auto end =
+      std::partition_point(gradients_.begin(), gradients_.end(),
+                           [=](const ProfiledGradient& g) { return g.priority > priority; });
+  return dues_.OfFirst(static_cast<size_t>(end - gradients_.begin()));
 }
 
 double ProphetProfile::RoomUs(int32_t priority, int64_t now_us) const {
@@ -273,15 +277,12 @@ double ProphetProfile::RoomUs(int32_t priority, int64_t now_us) const {
 }
 
 int64_t ProphetProfile::LongestGapUs(int64_t now_us) const {
-  std::vector<int64_t> moments{now_us};
-  for (size_t i = 0; i < gradients_.size(); ++i) {
+  int64_t longest = 0, before = now_us;
+  for (const size_t i : as_produced_) {
     const int64_t at = start_us_ + gradients_[i].produced_us;
-    if (!is_ready_[i] && at > now_us) moments.push_back(at);
-  }
-  std::sort(moments.begin(), moments.end());
-  int64_t longest = 0;
-  for (size_t i = 1; i < moments.size(); ++i) {
-    longest = std::max(longest, moments[i] - moments[i - 1]);
+    if (is_ready_[i] || at <= now_us) continue;
+    longest = std::max(longest, at - before);
+    before = at;
   }
   return longest;
 }

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "policy/prophet/prefix_minimum.h"
 
 namespace mercury {
 
@@ -69,7 +69,7 @@ class ProphetProfile {
   // The backward pass is on: the most urgent gradient is still to come.
   bool in_backward() const { return known() && under_way_ && !spoiled_ && !is_ready_[0]; }
   // When the first of the more urgent gradients is due that are not ready; kNotDue: there is none.
-  static constexpr int64_t kNotDue = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t kNotDue = PrefixMinimum::kNone;
   int64_t NextDue(int32_t priority) const;
   // How long that is from now; infinite if there is none.
   double RoomUs(int32_t priority, int64_t now_us) const;
@@ -81,11 +81,6 @@ class ProphetProfile {
   std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
-  struct Deadline {
-    int32_t priority;
-    int64_t at_us;  // the earliest of this one's and of all that are more urgent
-  };
-
   void Begin(int64_t now_us);
   void CountWaits(int64_t now_us);
   void Finish();
@@ -112,8 +107,9 @@ class ProphetProfile {
   bool spoiled_ = false;  // by a clock that went back
   int64_t start_us_ = 0, last_us_ = 0;
   std::unordered_map<uint64_t, ProfiledGradient> ready_;
-  std::vector<bool> is_ready_;  // by index
-  std::vector<Deadline> dues_;
+  std::vector<bool> is_ready_;                        // by index
+  PrefixMinimum dues_;                                // of those that are not ready, by index
+  std::vector<size_t> as_produced_;                   // indices, the first to appear first
   int64_t first_ready_us_ = -1, first_done_us_ = -1;  // the most urgent one's moments
   int64_t shortest_forward_us_ = -1;
   std::deque<int64_t> forwards_us_;  // the last iterations', with what they waited

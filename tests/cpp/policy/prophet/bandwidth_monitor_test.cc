@@ -92,13 +92,21 @@ TEST(a_link_that_carries_nothing_is_not_known) {
   int64_t now = 0;
   for (int i = 0; i < 200; ++i) monitor.Add(100000, 1000, now += 100000);
   CHECK_TRUE(monitor.known());
-  for (int i = 0; i < 100; ++i) monitor.Add(0, 100000, now += 100000);
+  for (int i = 0; i < 100; ++i) monitor.Add(100, 1500000, now += 1500000);
   CHECK_FALSE(monitor.known());
   CHECK_FALSE(monitor.TakeNotice().empty());
   CHECK_TRUE(monitor.TakeNotice().empty());  // said once
   for (int i = 0; i < 100; ++i) monitor.Add(100000, 1000, now += 100000);
   CHECK_TRUE(monitor.known());
   CHECK_TRUE(Near(monitor.bytes_per_second(), 1e8, 0.01));
+}
+
+TEST(little_to_carry_is_no_standstill) {
+  BandwidthMonitor monitor;
+  int64_t now = 0;
+  for (int i = 0; i < 200; ++i) monitor.Add(4, 20000, now += 20000);  // another worker is late
+  CHECK_FALSE(monitor.known());
+  CHECK_TRUE(monitor.TakeNotice().empty());
 }
 
 TEST(a_clock_that_jumps_does_no_harm) {
