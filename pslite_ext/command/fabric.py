@@ -8,15 +8,19 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, TypeVar
 
 from pslite_ext.command.arguments import count
 from pslite_ext.command.output import say
 from tracer.errors import TraceError
 from tracer.fabric import NAME, in_words, read
 
+T = TypeVar("T")
 FAILED = 2
 BATCH_MIB_MOST = 64  # some 400,000 updates; nothing endless is read
 EXIT_CODES = (
@@ -105,9 +109,9 @@ def _answer(args: argparse.Namespace) -> int:
     try:
         batch = _read(Path(args.batch))
         if args.command == "tree":
-            text = _core.fabric_tree(batch)
+            text = _interruptible(partial(_core.fabric_tree, batch))
         else:
-            text = _core.fabric_plan(batch, args.search, args.explain)
+            text = _interruptible(partial(_core.fabric_plan, batch, args.search, args.explain))
     except InvalidArgumentError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return FAILED
@@ -117,6 +121,20 @@ def _answer(args: argparse.Namespace) -> int:
         return FAILED
     say(text)
     return 0
+
+
+def _interruptible(compute: Callable[[], T]) -> T:
+    """In a thread that nobody waits for at exit: the core does not look for a Ctrl-C."""
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(compute())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True, name="mercury-plan").start()
+    return result.result()
 
 
 def _read(path: Path) -> bytes:
@@ -168,14 +186,17 @@ def random_batch(updates: int, aggregators: int, seed: int) -> dict[str, Any]:
 def _time(args: argparse.Namespace) -> int:
     from pslite_ext import _core
 
+    def spent_ms(batch: bytes) -> float:
+        before = time.perf_counter()
+        _core.fabric_plan(batch, args.search)
+        return 1e3 * (time.perf_counter() - before)
+
     say("updates  median ms  least ms  paper's ms\n")
     for updates in args.sizes or PUBLISHED_MS:
         spent = []
         for seed in range(args.repeat):
             batch = json.dumps(random_batch(updates, args.aggregators, seed)).encode()
-            before = time.perf_counter()
-            _core.fabric_plan(batch, args.search)
-            spent.append(1e3 * (time.perf_counter() - before))
+            spent.append(_interruptible(partial(spent_ms, batch)))
         published = PUBLISHED_MS.get(updates, "-")
         line = f"{updates:7}  {statistics.median(spent):9.2f}  {min(spent):8.2f}  {published:>10}"
         say(line + "\n")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from pslite_ext.command.lab import is_here
-from pslite_ext.command.output import code_of, open_missing_streams, say
+from pslite_ext.command.output import code_of, escape_what_stdout_lacks, open_missing_streams, say
 from pslite_ext.command_line import Parser, suggestion
 
 # name -> (module, function, what it does). Beside `main` its parser is called `parser`, beside any
@@ -98,6 +98,7 @@ def _module(name: str) -> ModuleType:
 
 def main(argv: Sequence[str] | None = None) -> int:
     open_missing_streams()
+    escape_what_stdout_lacks()
     words = list(sys.argv[1:] if argv is None else argv)
     return code_of(" ".join(["mercury", *words[:1]]), lambda: _run(words))
 

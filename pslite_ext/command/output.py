@@ -6,6 +6,7 @@ Nor are Ctrl-C, a standard stream that is closed, and a limit on open files that
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -50,6 +51,12 @@ def code_of(name: str, run: Callable[[], int]) -> int:
             raise
         print(f"{name}: {error.strerror}: raise the limit, as by `ulimit -n 4096`", file=sys.stderr)
         return 2
+
+
+def escape_what_stdout_lacks() -> None:
+    """A character that its encoding does not have: Python does that on stderr, not on stdout."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def open_missing_streams() -> None:

@@ -6,6 +6,7 @@ waits for its rest. Nothing here waits for who writes: the job ends without him,
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import socket
@@ -48,12 +49,30 @@ class Feed:
 
     def _read_file(self) -> None:
         """Or a pipe, which nobody may have opened yet, or any more."""
-        with open(os.open(self._path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
-            while not self._over.is_set():
-                if some := file.read(1 << 16):
-                    self._hear(some)
-                else:
-                    self._over.wait(_LOOK_S)
+        while not self._over.is_set():
+            with open(os.open(self._path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+                self._follow(file)
+
+    def _follow(self, file: io.FileIO) -> None:
+        """Until it is cut short, or another has its name."""
+        while not self._over.is_set():
+            if some := file.read(1 << 16):
+                self._hear(some)
+            elif self._begins_anew(file):
+                self._rest = b""
+                return self._say_first("it begins anew and is read from there", "this")
+            else:
+                self._over.wait(_LOOK_S)
+        return None
+
+    def _begins_anew(self, file: io.FileIO) -> bool:
+        its = os.fstat(file.fileno())
+        if stat.S_ISREG(its.st_mode) and its.st_size < file.tell():
+            return True
+        try:
+            return not os.path.samestat(its, os.stat(self._path))
+        except FileNotFoundError:
+            return False  # whoever moved it is about to make the next
 
     def _read_socket(self) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -90,12 +109,12 @@ class Feed:
             self._rest = b""
             self._say_first(f"a line has more than {LINE_BYTES_MAX} bytes")
 
-    def _say_first(self, what: str) -> None:
+    def _say_first(self, what: str, kinds: str = "such lines") -> None:
         """Of its kind: lines differ by what is quoted, by numbers, and by where the mistake is."""
         kind = _VARIES.sub("", what).rpartition(": ")[2]
         if kind not in self._told:
             self._told.add(kind)
-            self._say(f"{what}; no more is said of such lines")
+            self._say(f"{what}; no more is said of {kinds}")
 
     def _say(self, what: str) -> None:
         print(f"mercury: MERCURY_FABRIC_FEED {self._path}: {what}", file=sys.stderr)

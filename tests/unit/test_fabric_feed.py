@@ -33,6 +33,21 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     feed.close()
 
 
+def test_a_file_that_begins_anew(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "feed"
+    path.write_bytes(b"the first\ncut o")
+    heard: list[bytes] = []
+    feed = Feed(str(path), heard.append)
+    wait_until(lambda: heard == [b"the first"])
+    path.write_bytes(b"cut\n")
+    wait_until(lambda: heard[1:] == [b"cut"])
+    path.rename(tmp_path / "feed.1")
+    path.write_bytes(b"another of its name\n")
+    wait_until(lambda: heard[2:] == [b"another of its name"])
+    feed.close()
+    assert capfd.readouterr().err.count("it begins anew and is read from there") == 1
+
+
 def test_a_socket_that_ends(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "feed")
     heard: list[bytes] = []

@@ -125,6 +125,11 @@ std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
   return text;
 }
 
+// Its last transfer waits for the replica.
+bool IsHeld(const Plan& plan) {
+  return !plan.transfers.empty() && plan.transfers.back().not_before_s >= 0;
+}
+
 // Why some go straight and others do not.
 std::string WhyWays(const Batch& batch, const Plan& plan) {
   const auto gathered = static_cast<size_t>(
@@ -139,6 +144,7 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
   if (!batch.synchronous) {
     otherwise += ", or " + Seconds(Objective(course.outcome(), target)) + " in the mean";
   }
+  if (IsHeld(plan)) otherwise += ", if the replica were not waited for";
   if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
   const auto in_chains =
       static_cast<size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
@@ -179,7 +185,7 @@ std::string ReplicaInWords(const Batch& batch, const Plan& plan) {
   std::snprintf(bounds, sizeof bounds, " At the last commit it is within %.6g; %.6g are allowed.\n",
                 planned.divergence_at_commits.back(), replica.divergence_bound);
   text += bounds;
-  if (plan.transfers.back().not_before_s >= 0) {
+  if (IsHeld(plan)) {
     text += "The last transfer to the server is held until " +
             Seconds(plan.transfers.back().not_before_s) +
             ": before, the replica would be too far behind.\n";
@@ -249,19 +255,21 @@ std::string Explain(const Batch& batch, const Plan& plan) {
 
 std::string ExplainTree(const Batch& batch) {
   const std::vector<Shipment> gets = ShipmentsOf(batch);
-  Target target = TargetOf(batch);
+  const Target target = TargetOf(batch);
+  Target alone = target;
+  alone.aggregators.clear();
   Network network = batch.network;
-  std::vector<Delivery> tree = Distribute(&network, gets, target);
-  target.aggregators.clear();
-  const std::vector<Delivery> straight = Distribute(&network, gets, target);
+  const std::vector<Delivery> straight = Distribute(&network, gets, alone);
   const double alone_s = LastOf(straight);
   if (batch.by_packets && !batch.aggregators.empty() && !gets.empty()) {
     const std::vector<PassedDown> chain = PassDown(batch.network, gets, target);
     if (!IsSoonerStraight(MeanOf(straight), chain)) {
       return ExplainChainDown(batch, gets, chain, alone_s);
     }
-    tree = straight;
   }
+  // By packets, nothing goes down a tree of whole models.
+  const std::vector<Delivery> tree =
+      batch.by_packets ? straight : Distribute(&network, gets, target);
   std::string text = Counted(gets.size(), "get") + " answered by " + Seconds(LastOf(tree)) +
                      "; by the server alone it would be " + Seconds(alone_s) + ".\n";
   const auto source = [&batch](const Delivery& delivery) -> const Site& {

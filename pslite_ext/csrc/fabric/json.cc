@@ -150,10 +150,10 @@ class JsonReader {
       if (!At('"')) return No("a field's name in quotes is expected");
       std::string name;
       if (!Text(&name)) return false;
+      path_.push_back(PathStep(name));
       if (!names.insert(name).second) return No("this object has this field already");
       Space();
       if (!Take(':')) return No("':' is expected");
-      path_.push_back(PathStep(name));
       value->fields.emplace_back(std::move(name), Json());
       if (!Value(&value->fields.back().second, depth + 1)) return false;
       path_.pop_back();

@@ -49,6 +49,7 @@ class Search {
       const Found drawn = Drawn(start, &draw);
       if (Legal(drawn.schedule)) Climb(drawn, Evaluate(drawn.schedule, {}));
     }
+    GiveReasons(start.dropped);
     return best_;
   }
 
@@ -74,7 +75,6 @@ class Search {
       const size_t i = below(schedule.size() + 1);
       if (i == schedule.size() || deadlines_[drop.shipment] < 1) continue;
       std::swap(schedule[i].shipment, drop.shipment);
-      drop.exchanged = true;
     }
     for (size_t i = schedule.size(); i > 1; --i) {
       std::swap(schedule[i - 1].shipment, schedule[below(i)].shipment);
@@ -94,6 +94,23 @@ class Search {
     const int way = static_cast<int>(below(ways)) + kDirect;
     for (Stop& stop : schedule) stop.aggregator = way;
     return drawn;
+  }
+
+  // What the rules drop, too, keeps their reason. Of anything else, all places that are early
+  // enough are taken, or others are there sooner.
+  void GiveReasons(const std::vector<Drop>& by_rules) {
+    const auto applied = static_cast<int64_t>(best_.schedule.size());
+    for (Drop& drop : best_.dropped) {
+      const size_t g = drop.shipment;
+      const auto its = std::find_if(by_rules.begin(), by_rules.end(),
+                                    [g](const Drop& other) { return other.shipment == g; });
+      if (its != by_rules.end()) {
+        drop = *its;
+        continue;
+      }
+      const bool too_old = deadlines_[g] <= applied;
+      drop = {g, too_old ? DropReason::kDeadline : DropReason::kOvertaken, 0, 0, 0, 0, true};
+    }
   }
 
   // The neighbour in `next_`, if it is better than the present schedule, takes its place.
@@ -177,7 +194,6 @@ class Search {
         next_[i].shipment = drop.shipment;
         if (Take()) {
           drop.shipment = out;
-          drop.exchanged = true;
           return true;
         }
         if (hops_left_ <= 0) return false;

@@ -29,7 +29,7 @@ TEST(the_example_in_words) {
   CHECK_TRUE(Says(text, "5 updates applied, 1 dropped"));
   CHECK_TRUE(Says(text,
                   "2 updates go straight and 3 by way of aggregators. With all straight it "
-                  "would take 5 s, or 3 s in the mean."));
+                  "would take 5 s, or 3 s in the mean, if the replica were not waited for."));
   CHECK_TRUE(
       Says(text, "1. g5: straight to server, by 1 s; applied at 1 s. It has to be the first."));
   CHECK_TRUE(Says(text, "applied at 2 s. It has to be among the first 2."));

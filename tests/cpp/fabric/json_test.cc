@@ -76,6 +76,8 @@ TEST(errors_say_where) {
   CHECK_EQ(status.text(), "a: it is not JSON: line 2, column 8: a value is expected");
   CHECK_EQ(ReadJson("{\"x\": [1, {\"a b\": NaN}]}", &value).text(),
            "x[1][\"a b\"]: it is not JSON: line 1, column 19: a value is expected");
+  CHECK_EQ(ReadJson("{\"x\": 1, \"x\": 2}", &value).text(),
+           "x: it is not JSON: line 1, column 13: this object has this field already");
   CHECK_EQ(ReadJson("[1] x", &value).text(),
            "it is not JSON: line 1, column 5: something follows the value");
 }

@@ -83,7 +83,17 @@ TEST(the_search_finds_what_the_rules_cannot) {
       ++seen[g];
       if (!deadlines.empty()) CHECK_TRUE(deadlines[g] >= static_cast<int64_t>(i) + 1);
     }
-    for (const Drop& drop : found.dropped) ++seen[drop.shipment];
+    for (const Drop& drop : found.dropped) {
+      const size_t g = drop.shipment;
+      ++seen[g];
+      const auto by_rules = std::find_if(start.dropped.begin(), start.dropped.end(),
+                                         [g](const Drop& other) { return other.shipment == g; });
+      CHECK_EQ(drop.exchanged, by_rules == start.dropped.end());
+      const bool too_old = drop.exchanged
+                               ? deadlines[g] <= static_cast<int64_t>(found.schedule.size())
+                               : by_rules->reason == DropReason::kDeadline;
+      CHECK_EQ(drop.reason == DropReason::kDeadline, too_old);
+    }
     for (const int times : seen) CHECK_EQ(times, 1);
     const auto objective = [&](const Schedule& schedule) {
       Course course(&network, shipments, target);

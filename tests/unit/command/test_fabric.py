@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pslite_ext import _core
 from pslite_ext.command import fabric
 from pslite_ext.command.main import main
 
@@ -56,6 +60,20 @@ def test_the_model_s_way_back_in_words(tmp_path: Path, capsys: pytest.CaptureFix
         update["parts"] = [1, 1]
     assert main(["fabric", "tree", written(tmp_path, batch)]) == 2
     assert "servers: a tree begins at one server; here are 2" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_while_the_core_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+
+    def compute(*_: object) -> str:
+        with contextlib.suppress(KeyboardInterrupt):  # the core hears of none
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            over.wait()
+        return "what it has computed"
+
+    monkeypatch.setattr(_core, "fabric_plan", compute)
+    assert main(["fabric", "plan", str(BATCH)]) == 130
+    over.set()
 
 
 @pytest.mark.parametrize(

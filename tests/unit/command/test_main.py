@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from pslite_ext import __version__
 from pslite_ext.command import doctor, lab, main
+from pslite_ext.command.output import say
 from tests.cluster import ROOT, clean_environment, mercury
 
 BATCH = ROOT / "tests" / "golden" / "fabric" / "example_batch.json"
@@ -139,6 +141,18 @@ def test_an_interrupted_command_says_nothing(
     monkeypatch.setattr(doctor, "main", interrupted)
     assert main.main(["doctor"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_stdout_s_encoding_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def speaks(_: object) -> int:
+        say("caf\u00e9\n")
+        return 0
+
+    kept = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii"))
+    monkeypatch.setattr(doctor, "main", speaks)
+    assert main.main(["doctor"]) == 0
+    assert kept.getvalue() == b"caf\\xe9\n"
 
 
 def test_doctor_in_good_health() -> None:
