@@ -184,30 +184,30 @@ cdef class Fabric:
         cdef int code
         self._check(part)
         self._check(out)
-        self._end(out)
+        self._end()
         with nogil:
             code = mercury_fabric_reduce(self._fabric, &part[0])
         ok(code)
-        self._take(out)
+        self._take(&out[0])
 
     def get(self, float[::1] out):
         self._check(out)
-        self._end(out)
+        self._end()
         ok(mercury_fabric_ask(self._fabric))
-        return self._take(out)
+        return self._take(&out[0])
 
-    def _end(self, float[::1] out):
+    def _end(self):
         """The answer to a call that was interrupted is nobody's."""
         if self._asked:
-            self._take(out)
+            self._take(NULL)
 
-    def _take(self, float[::1] out):
+    cdef _take(self, float* out):
         cdef int64_t version = 0
         cdef int code = MERCURY_NOT_YET
         self._asked = True
         while code == MERCURY_NOT_YET:
             with nogil:
-                code = mercury_fabric_take(self._fabric, SLICE_MS, &out[0], &version)
+                code = mercury_fabric_take(self._fabric, SLICE_MS, out, &version)
             if code == MERCURY_NOT_YET:
                 check_signals()
         self._asked = False

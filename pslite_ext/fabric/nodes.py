@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import threading
@@ -25,8 +26,9 @@ from pslite_ext.fabric.options import (
     with_mode,
 )
 from pslite_ext.fabric.recording import Recording
-from pslite_ext.job import figures
+from pslite_ext.job import figures, spawned
 from pslite_ext.job.leaving import at_exit, end_with, exit_code, remember_uncaught, uncaught
+from pslite_ext.job.reason import why
 from pslite_ext.job.starter import Starter
 from pslite_ext.launch.scheduler_words import Ending
 from pslite_ext.setting import SettingError
@@ -57,8 +59,9 @@ class _Node:
                 f"this process is told to be a {told} (DMLC_ROLE), not a {role}"
             )
         first = None if model is None else _checked(model)
-        self.shape: tuple[int, ...] = () if first is None else first.shape
-        size = 0 if first is None else int(first.size)
+        # Who is given no model has it flat.
+        self.shape: tuple[int, ...] = (-1,) if first is None else first.shape
+        self._size = 0 if first is None else int(first.size)
         self.num_workers = int(settings.values["DMLC_NUM_WORKER"])
         self._left = False
         self._failure: PsliteError | None = None  # of the job, as this node has heard of it
@@ -66,7 +69,7 @@ class _Node:
         self._ended = ""  # who has, before the job has begun
         self._starter = Starter(launched and role == "scheduler", self._other_ended)
         calls = calls or Calls()
-        calls.shape = self.shape or calls.shape
+        calls.shape = self.shape
         options = {**node_options(settings, rule, planning), "calls": calls}
         self._feed_path = feed_path(settings) if role == "scheduler" else ""
         self._trace_folder = str(settings.values["MERCURY_TRACE_DIR"])
@@ -76,12 +79,15 @@ class _Node:
         self.rank = int(str(options["node"]))  # of a worker
         # Of the workers, only the first one may be asked for its values.
         values = None if first is None or self.rank > 0 else np.ascontiguousarray(first).ravel()
-        self._core = _core.Fabric(options, values, size)
+        self._core = _core.Fabric(options, values, self._size)
         _here = self
         if role == "worker":
             me = {"role": role, "rank": self.rank, "policy": "mlfabric"}
             figures.come_from(lambda: {**me, "fabric": self.stats()})
-        at_exit(self._leave_at_exit)
+        if spawned.skips_atexit():
+            spawned.at_end(self._leave_forked, why)
+        else:
+            at_exit(self._leave_at_exit)
         remember_uncaught()
         os.register_at_fork(after_in_child=self._forked)
         try:
@@ -127,6 +133,14 @@ class _Node:
             of_it = error is None or follows(error, self._failure.failure)
             end_with(exit_code(self._core.failed_elsewhere(), of_it), knew)
 
+    def _leave_forked(self, reason: str, _error: BaseException | None) -> None:
+        """The function that multiprocessing has forked this process for is over."""
+        self._leave_last()
+        if self._failure and not reason:  # only now: nobody looks at what this function raises
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.exit_code())
+
     def _leave_last(self) -> None:
         self.leave(failed=True)
 
@@ -149,11 +163,7 @@ class Worker(_Node):
         It is copied, and on its way when the scheduler says so. `norm` is its Euclidean norm, if
         that is known already.
         """
-        if norm is not None and not (np.isfinite(norm) and norm >= 0):
-            raise InvalidArgumentError(
-                f"an update whose norm is {norm}: not all of it are numbers that can be added up"
-            )
-        return self._core.push(self._flat(update), -1 if norm is None else norm)
+        return self._core.push(self._flat(update), -1 if norm is None else _checked_norm(norm))
 
     def get(self) -> Any:
         """The model, once it is known what became of all that this worker has pushed.
@@ -233,9 +243,9 @@ class Holder(_Serving):
 
     def model(self) -> tuple[Any, int]:
         """As it is now, with its version."""
-        out = np.empty(self.shape or self.stats()["elements"], np.float32)
-        version = self._core.model(out.reshape(-1))
-        return out, version
+        out = np.empty(self._size or self.stats()["elements"], np.float32)
+        version = self._core.model(out)
+        return out.reshape(self.shape), version
 
 
 class Scheduler(_Serving):
@@ -274,6 +284,16 @@ def _checked(model: Any) -> Any:
     if values.size == 0:
         raise InvalidArgumentError("an array without elements")
     return values
+
+
+def _checked_norm(norm: Any) -> float:
+    try:
+        value = float(norm)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"norm: {error}") from None
+    if not 0 <= value < math.inf:
+        raise InvalidArgumentError(f"norm is {value}; allowed: a finite number that is 0 or more")
+    return value
 
 
 def current_worker() -> Worker | None:

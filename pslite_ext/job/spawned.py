@@ -24,6 +24,12 @@ def ends_as_others_do() -> bool:
     return sys.version_info >= (3, 13) and multiprocessing.get_start_method() == "spawn"
 
 
+def skips_atexit() -> bool:
+    """Whether this process ends by os._exit, as those do that are forked."""
+    started = multiprocessing.parent_process() is not None
+    return started and multiprocessing.get_start_method() != "spawn"
+
+
 def by_code(code: object) -> str:
     return f"it ended with exit code {code}" if code else ""
 

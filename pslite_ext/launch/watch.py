@@ -160,6 +160,10 @@ class JobWatch:
                     what = f"{self._name(child)} {how_it_ended(child.returncode)}"
                     self._say(f"{what}; the others have {self._grace_s:g} s to end")
         if first is None:
+            # Who was not lost to the scheduler has failed at the job's end: nobody took its place.
+            known = self._lost_to_scheduler
+            first = next((c for c in self._done_without if self._name(c) not in known), None)
+        if first is None:
             came_back = {self._name(child) for child in ended_well}
             names = dict.fromkeys(self._name(child) for child in [*self._lost, *hung])
             if without := [name for name in names if name not in came_back]:

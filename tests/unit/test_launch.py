@@ -291,11 +291,21 @@ def test_a_server_and_its_replica_can_do_without_each_other(
     job.communicate(timeout=LIMIT_S)
 
 
-def test_a_replica_may_end_well_before_its_server_s_death_is_heard_of(tmp_path: Path) -> None:
-    code = "if os.environ['DMLC_ROLE'] != 'server': sys.exit(0)\ntime.sleep(2)\nsys.exit(3)\n"
-    ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(code))
-    assert ended == 0
+@pytest.mark.parametrize(("lost", "code"), [(["server 0"], 0), ([], 3)])
+def test_a_server_that_fails_as_the_job_ends_fails_it_unless_it_was_lost_before(
+    tmp_path: Path, lost: list[str], code: int
+) -> None:
+    """Its replica has ended well by then, whether it has become the server or not."""
+    script = (
+        f"if os.environ['DMLC_ROLE'] == 'scheduler': print({scheduler_words.without(lost)!r})\n"
+        "if os.environ['DMLC_ROLE'] != 'server': sys.exit(0)\n"
+        "time.sleep(2)\n"
+        "sys.exit(3)\n"
+    )
+    ended, _, err = came_to(tmp_path, "-n", "1", "-s", "1", "--replicas", "1", *python(script))
+    assert ended == code
     assert "server 0 ended with exit code 3; its replica is there" in err
+    assert ("server 0 failed first: it ended with exit code 3" in err) == (code != 0)
 
 
 def test_both_a_server_and_its_replica_are_too_many(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ int mercury_fabric_reduce(mercury_fabric* fabric, const float* part);
 /* "committed", or why not; "": not known yet, or forgotten. */
 const char* mercury_fabric_fate(mercury_fabric* fabric, int64_t number);
 int mercury_fabric_ask(mercury_fabric* fabric);
+/* `out` null: what has come is nobody's. */
 int mercury_fabric_take(mercury_fabric* fabric, int slice_ms, float* out, int64_t* version);
 /* Of a server or replica. */
 int mercury_fabric_model(mercury_fabric* fabric, float* out, size_t elements, int64_t* version);

@@ -70,6 +70,16 @@ bool Answers::WaitModel(int slice_ms, Status* status, std::shared_ptr<const Vect
   return true;
 }
 
+bool Answers::Discard(int slice_ms, Status* status) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reducing_ = true;
+  }
+  std::shared_ptr<const Vector> nobodys;
+  int64_t version = 0;
+  return WaitModel(slice_ms, status, &nobodys, &version);
+}
+
 Status Answers::failure() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return status_;

@@ -46,6 +46,8 @@ class Answers {
   // `got` null where `status` is not ok.
   bool WaitModel(int slice_ms, Status* status, std::shared_ptr<const Vector>* got,
                  int64_t* version);
+  // The same, for nobody: what the script has got last stays that.
+  bool Discard(int slice_ms, Status* status);
   // What the job has failed of; ok if it has not.
   Status failure() const;
   std::optional<Fate> FateOf(int64_t number) const;
@@ -78,7 +80,7 @@ class Answers {
   Edition edition_;      // that the script has got last
   Fates fates_;          // of what this worker has pushed
   bool asked_ = false;
-  bool reducing_ = false;  // what comes is no model
+  bool reducing_ = false;  // what comes is no model for the script
   std::shared_ptr<const Vector> got_;
   Edition got_edition_;
 };

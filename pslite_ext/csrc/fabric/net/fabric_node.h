@@ -79,6 +79,7 @@ class FabricNode {
   bool WaitBegun(int slice_ms, Status* status) { return answers_.WaitBegun(slice_ms, status); }
   bool WaitEnded(int slice_ms, Status* status) { return answers_.WaitEnded(slice_ms, status); }
   bool WaitSettled(int slice_ms, Status* status) { return answers_.WaitSettled(slice_ms, status); }
+  // `out` null: it is discarded.
   bool WaitModel(int slice_ms, Status* status, float* out, int64_t* version);
   std::optional<Fate> FateOf(int64_t number) const { return answers_.FateOf(number); }
   Status failure() const { return answers_.failure(); }

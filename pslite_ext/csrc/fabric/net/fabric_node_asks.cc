@@ -12,15 +12,15 @@
 namespace mercury::fabric {
 namespace {
 
-// Returns the norm of what is copied: in the same pass, and on several sums at once, since each
-// addition waits for the one before.
+// Returns the norm of the copy: in the same pass, and on several sums at once, since each addition
+// waits for the one before.
 double CopyWeighed(const float* from, double weight, Vector* to) {
   constexpr size_t kSums = 8;
   double squares[kSums] = {};
   float* out = to->data();
   const auto take = [&](size_t i, double* square) {
-    const double value{from[i]};
-    out[i] = static_cast<float>(value * weight);
+    out[i] = static_cast<float>(from[i] * weight);
+    const double value{out[i]};
     *square += value * value;
   };
   size_t i = 0;
@@ -40,6 +40,7 @@ std::string NamesJson(const std::vector<int>& nodes) {
 }  // namespace
 
 bool FabricNode::WaitModel(int slice_ms, Status* status, float* out, int64_t* version) {
+  if (out == nullptr) return answers_.Discard(slice_ms, status);
   std::shared_ptr<const Vector> got;
   if (!answers_.WaitModel(slice_ms, status, &got, version)) return false;
   if (got != nullptr) std::copy(got->begin(), got->end(), out);
@@ -52,14 +53,15 @@ Status FabricNode::Push(const float* update, double norm, int64_t* number) {
   if (!status.ok()) return status;
   std::shared_ptr<Vector> copy = spares_.Get(options_.elements);
   const double its_norm = CopyWeighed(update, weight, copy.get());
-  if (norm < 0) norm = its_norm;
-  if (!std::isfinite(norm)) {
-    return Status::InvalidArgument("an update whose norm is " + std::to_string(norm) +
-                                   ": not all of it are numbers that can be added up");
+  if (!std::isfinite(its_norm)) {
+    return Status::InvalidArgument(
+        std::string("an update whose norm") +
+        (weight == 1 ? "" : ", times the weight of this worker's updates,") + " is " +
+        std::to_string(its_norm) + ": not all of it are numbers that can be added up");
   }
   return answers_.Push(
-      norm * std::abs(weight), [&](const Request& request) { Send(request, std::move(copy)); },
-      number);
+      norm < 0 ? its_norm : norm * std::abs(weight),
+      [&](const Request& request) { Send(request, std::move(copy)); }, number);
 }
 
 Status FabricNode::Reduce(const float* part) {

@@ -60,7 +60,7 @@ ModelPart::ModelPart(const ModelOptions& options, Vector model, Outbox* outbox, 
 Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double now_s) {
   now_s_ = now_s;
   ModelSteps steps;
-  if (deposed_) return Status::Ok();
+  if (stopped()) return Status::Ok();
   const bool scheduler = peer == kSchedulerPeer, worker = NodeOf(peer) >= 0;
   const bool follower = options_.leads() && peer != kServerPeer && IsServerNode(NodeOf(peer));
   const bool from_server = peer == server_peer_ && options_.role == Role::kReplica;
@@ -227,7 +227,7 @@ double ModelPart::Gathers_s(size_t ready) const {
 
 // Whoever waits gets it when the server's way out is not full; many, down a tree.
 void ModelPart::Answer(double now_s) {
-  if (deposed_ || tree_asked_ || sender_.share() >= kWayFull) return;
+  if (stopped() || tree_asked_ || sender_.share() >= kWayFull) return;
   std::vector<int> ready = askers_.Ready(granted_);
   if (ready.empty()) return;
   const double gathers_s = gathered_ ? 0 : Gathers_s(ready.size());
@@ -284,13 +284,13 @@ std::shared_ptr<const Vector> ModelPart::Shown() {
 }
 
 bool ModelPart::Next(int peer, double now_s, OutPacket* out) {
-  if (deposed_ || !sender_.Next(peer, now_s, out)) return false;
+  if (stopped() || !sender_.Next(peer, now_s, out)) return false;
   if (sender_.waiting(peer) == 0) Answer(now_s);
   return true;
 }
 
 double ModelPart::WakeAt(int peer, double now_s) const {
-  if (deposed_) return kNever;
+  if (stopped()) return kNever;
   if (sender_.IsNext(peer)) return now_s;
   double at_s = std::min(gathers_until_s_, leaves_until_s_);
   for (const auto& [worker, by_s] : asks_by_s_) at_s = std::min(at_s, by_s);
@@ -298,7 +298,7 @@ double ModelPart::WakeAt(int peer, double now_s) const {
 }
 
 void ModelPart::Carry(const ModelSteps& steps) {
-  for (size_t i = 0; i < steps.size(); ++i) {
+  for (size_t i = 0; i < steps.size() && failure_.ok(); ++i) {
     const ModelStep& step = steps[i];
     const bool more =
         i + 1 < steps.size() && steps[i + 1].kind == ModelStep::kApply && !steps[i + 1].first;
@@ -341,7 +341,7 @@ void ModelPart::Apply(const ModelStep& step, bool whole) {
     Reduce(step, group->second);
   } else if (options_.calls.update != nullptr) {
     CallUpdate(step, group->second, whole);
-    Count(step);
+    if (failure_.ok()) Count(step);
   } else {
     AppendShared(spares_, StrideOf(options_.rule.momentum, step.versions), &model_,
                  has_step() ? &step_ : nullptr, group->second.group());
@@ -358,7 +358,7 @@ void ModelPart::CallUpdate(const ModelStep& step, const Cargo& cargo, bool whole
     AppendShared(spares_, {}, &change_, nullptr, cargo.group());
   }
   changes_ += static_cast<int64_t>(step.updates.size());
-  if (!whole || !failure_.ok()) return;
+  if (!whole) return;
   if (model_.use_count() > 1) {  // others read it
     std::shared_ptr<Vector> own = spares_.Get(model_->size());
     std::copy(model_->begin(), model_->end(), own->begin());

@@ -106,7 +106,7 @@ class ModelPart : public Part {
   // The others' stripes are asked for; the model is `collected` once all are there.
   void Collect();
   const std::shared_ptr<const Vector>& collected() const { return collected_; }
-  // Of one of the script's calls; the model is nothing from then on.
+  // Of one of the script's calls; the model is nothing from then on, and nobody hears of it.
   const Status& failure() const { return failure_; }
   const std::deque<Committed>& commits() const { return commits_; }
   // How many updates were applied so many versions late.
@@ -121,6 +121,8 @@ class ModelPart : public Part {
   void ArriveWhole(const std::optional<Arrival>& arrival, ModelSteps* steps);
   void TellFollowers(const Letter& letter);
   void Depose();
+  // Nothing more is done, or said, of what it has.
+  bool stopped() const { return deposed_ || !failure_.ok(); }
   bool has_step() const { return options_.rule.momentum > 0; }
   bool Granted(const Asker& asker) const;
   bool WaitsBeside(int worker) const;

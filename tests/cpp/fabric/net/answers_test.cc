@@ -106,6 +106,33 @@ TEST(one_model_or_sum_is_asked_for_at_a_time_and_a_sum_is_no_model) {
   CHECK_OK(answers.Push(1, [](const Request& request) { CHECK_EQ(request.version, 3); }, &number));
 }
 
+TEST(no_update_is_computed_from_what_is_discarded) {
+  Answers answers(true);
+  answers.Begin();
+  Status status;
+  std::shared_ptr<const Vector> got;
+  int64_t version = 0, number = 0;
+  const auto ask = [&] { CHECK_OK(answers.AskModel([](int64_t /*least*/) {})); };
+  const auto come = [&](int64_t its) { answers.Got({its, 0}, std::make_shared<const Vector>()); };
+  const auto push_from = [&](int64_t its) {
+    const auto send = [its](const Request& request) { CHECK_EQ(request.version, its); };
+    CHECK_OK(answers.Push(1, send, &number));
+  };
+  ask();
+  come(3);
+  CHECK_TRUE(answers.WaitModel(0, &status, &got, &version));
+  ask();
+  CHECK_FALSE(answers.Discard(0, &status));
+  come(8);
+  CHECK_TRUE(answers.Discard(0, &status));
+  CHECK_OK(status);
+  push_from(3);
+  ask();
+  come(9);
+  CHECK_TRUE(answers.WaitModel(0, &status, &got, &version));
+  push_from(9);
+}
+
 TEST(where_staleness_is_bounded_a_model_has_so_many_updates_of_each) {
   Answers answers(true);
   Staleness staleness;

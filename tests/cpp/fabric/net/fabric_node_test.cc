@@ -1,6 +1,7 @@
 // Jobs of nodes that share a process, over loopback.
 #include "fabric/net/fabric_node.h"
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <thread>
@@ -104,7 +105,7 @@ struct Job {
 
 TEST(workers_push_and_get_what_the_server_has_summed) {
   constexpr int kPushes = 5;
-  Job job(2, {1, 0.5});
+  Job job(2, {1, 2});
   job.Begin();
   std::vector<std::thread> threads;
   threads.reserve(2);
@@ -124,7 +125,7 @@ TEST(workers_push_and_get_what_the_server_has_summed) {
   for (std::thread& thread : threads) thread.join();
   Vector model;
   CHECK_EQ(job.Get(0, &model), 2 * kPushes);
-  CHECK_EQ(model.front(), 1.0F + kPushes * (2 + 1));
+  CHECK_EQ(model.front(), 1.0F + kPushes * (2 + 4));
   CHECK_TRUE(model == Vector(kElements, model.front()));
   CHECK_TRUE(job.nodes.at(1)->Stats().find("\"pushed\": 5, \"committed\": 5") != std::string::npos);
   job.End(2);
@@ -134,6 +135,17 @@ TEST(workers_push_and_get_what_the_server_has_summed) {
   CHECK_EQ(version, 2 * kPushes);
   CHECK_TRUE(left == model);
   CHECK_STATUS(Code::kClosed, job.nodes.at(0)->AskModel());
+}
+
+TEST(an_update_is_not_sent_unless_all_of_it_is_finite_then) {
+  Job job(2, {1, 2});
+  job.Begin();
+  int64_t number = 0;
+  Vector update(kElements, std::numeric_limits<float>::max());
+  CHECK_OK(job.nodes.at(0)->Push(update.data(), -1, &number));
+  CHECK_STATUS(Code::kInvalidArgument, job.nodes.at(1)->Push(update.data(), -1, &number));
+  update.back() = std::numeric_limits<float>::quiet_NaN();
+  CHECK_STATUS(Code::kInvalidArgument, job.nodes.at(0)->Push(update.data(), 1, &number));
 }
 
 TEST(worker_0_gives_the_first_values_and_workers_say_what_the_server_does) {

@@ -377,7 +377,7 @@ TEST(a_script_s_call_applies_what_a_version_s_updates_sum_up_to) {
   options.calls.update = [&](float* model, const float* change, size_t elements, int64_t updates) {
     counts.push_back(updates);
     for (size_t i = 0; i < elements; ++i) model[i] = 2 * model[i] + change[i];
-    return mercury::Status::Ok();
+    return counts.size() < 3 ? mercury::Status::Ok() : mercury::Status::InvalidArgument("no more");
   };
   Recorder outbox;
   ModelPart part(options, Vector(6, 1), &outbox);
@@ -400,6 +400,17 @@ TEST(a_script_s_call_applies_what_a_version_s_updates_sum_up_to) {
   CHECK_EQ(part.model()[0], 36.0F);
   CHECK_TRUE(counts == (std::vector<int64_t>{1, 2}));
   CHECK_OK(part.failure());
+  // Of a version that it has failed to make, nobody hears; nor of what comes then.
+  expect({{4, {0, 3}, 2}, {5, {1, 2}, 2}});
+  outbox.To(kSchedulerPeer);
+  CHECK_OK(part.Hear(PeerOf(1), Updates(1, {5}), Of(Vector(6, 1)), 0));
+  CHECK_OK(part.Hear(PeerOf(0), Updates(1, {4}), Of(Vector(6, 1)), 0));
+  CHECK_OK(part.Hear(PeerOf(1), GetLetter{{0, 0, 10}}, {}, 0));
+  CHECK_EQ(part.failure().text(), "no more");
+  CHECK_EQ(counts.size(), 3);
+  CHECK_EQ(part.commits().size(), 3);
+  CHECK_TRUE(outbox.To(kSchedulerPeer).empty());
+  CHECK_TRUE(SentBy(&part, &outbox, PeerOf(1), 0).empty());
 }
 
 TEST(a_script_s_call_says_what_workers_get_once_for_each_version) {
