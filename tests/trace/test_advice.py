@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.trace.synthetic_runs import run_of
+from tracer.analysis.phases import phases
 from tracer.clocks import aligned
 from tracer.report.advice import Advice, advise
 from tracer.report.waits import Waits, waits
@@ -19,8 +20,10 @@ MODES = pytest.mark.parametrize("mode", ["zmq", "mercury"])
 
 
 def seen(plan: Plan) -> Waits:
-    found = waits(aligned(run_of(plan))[0])
+    table = aligned(run_of(plan))[0]
+    found = waits(table)
     assert found is not None
+    assert found.iteration_us == phases(table)["whole_us"].mean()
     assert found.computation + found.links + found.updates + found.slow == pytest.approx(1)
     return found
 

@@ -381,6 +381,19 @@ def test_balance() -> None:
     assert hot["key"].tolist() == [0, 2, 1, 3]
     per_round = plan.update_us + 2 * plan.search_us
     assert all_equal(hot["server_us"], 2 * per_round)
+    packets = table_of(replace(plan, mode="mercury"))
+    hot = balance.keys(packets)
+    assert int(hot["server_us"].sum()) == int(overheads.update(packets).overall["us"].sum())
+
+
+def test_servers_of_which_nothing_is_known_are_not_idle() -> None:
+    run = run_of(replace(PLAN, servers=3, tensors=TWO))
+    whole = balance.servers(round_trips(run))
+    assert whole["server"].tolist() == [0, 1, 2]
+    assert whole["keys"] == [1, 1, 0]
+    alone = balance.servers(round_trips(assemble([run.servers[1]])))
+    assert alone["server"].tolist() == [1]
+    assert alone["load_to_mean"].tolist() == [1]
 
 
 def test_comparison_marks_what_changed_and_nothing_else() -> None:

@@ -41,6 +41,7 @@ def test_what_could_not_be_read_is_said(run: Path, capsys: pytest.CaptureFixture
         assert main([*words, "--quiet"]) == 0
         said = capsys.readouterr().err
         assert f"note: {lost}: is empty" in said
+        assert f"note: {run}: there is no file of server 1, of 2 servers" in said
         assert said.count(f"note: {worker}:") >= 3
     assert main(["convert", str(worker), f"{out}.dlc", "--quiet"]) == 0
     assert capsys.readouterr().err.count(f"note: {worker}:") >= 3
@@ -71,6 +72,13 @@ def test_a_window_is_of_chrome_alone(run: Path, capsys: pytest.CaptureFixture[st
     export[-1] = "9:12"
     assert main([*export, "--quiet"]) == FAILED
     assert "the trace holds iterations 0 to 3" in capsys.readouterr().err
+    for file in run.iterdir():
+        trace = read_trace(file)
+        trace.records = trace.records.take(trace.iteration() >= 2)
+        trace.notes = [Note(0, "from step 2")]
+        write_trace(trace, file)
+    assert main([*export, "--quiet"]) == FAILED
+    assert "the trace holds iterations 2 to 3" in capsys.readouterr().err
 
 
 def test_a_device_and_a_link_stay_what_they_are(tmp_path: Path) -> None:

@@ -16,12 +16,14 @@ from hypothesis import given, settings
 
 from tests.trace.chrome_rules import violations
 from tests.trace.synthetic_runs import plans, run_of
+from tracer.analysis.overheads import search, update
 from tracer.clocks import aligned
 from tracer.errors import MissingExtraError, TraceError
 from tracer.export import tabular
 from tracer.export.chakra import write_chakra
 from tracer.export.chrome import write_chrome
 from tracer.format.protobuf import message_fields, read_varint
+from tracer.format.record import CODE
 from tracer.run import Run, assemble
 from tracer.synthetic import Plan
 
@@ -179,6 +181,44 @@ def test_chakra(mode: str, tmp_path: Path) -> None:
     assert sent == received
     training = 2 * 3 * 9 * (4 if mode == "zmq" else 2)
     assert len(sent) > training
+
+
+@pytest.mark.parametrize("asks_ahead", [False, True])
+@pytest.mark.parametrize("mode", ["zmq", "mercury"])
+def test_chakra_s_servers_compute_updates_and_searches_alone(
+    mode: str, asks_ahead: bool, tmp_path: Path
+) -> None:
+    """And each sum depends on all pushes of its key, by way of what the server did before it."""
+    plan = replace(PLAN, mode=mode, asks_ahead=asks_ahead, slower_us=(0, 3000), bytes_per_us=12)
+    table = aligned(run_of(plan))[0]
+    took = [int(update(table).overall["us"].sum())]
+    if mode == "zmq":
+        took.append(int(search(table).overall["us"].sum()))
+    paths = write_chakra(run_of(plan), tmp_path)
+    computed = 0
+    for path in paths[2:]:
+        nodes = {node[1]: node for node in chakra_nodes(path)}
+        waits_for: dict[int, set[str]] = {}
+        for number, node in nodes.items():
+            name = bytes(node[2]).decode()
+            key, op_num, worker = name.split()[-1].rsplit("-", 2)
+            trained = not key.endswith("-") and int(op_num) > 1
+            if node[3] == 4 and trained:
+                computed += node[7]
+            pushes = {name} if name.startswith("Push_Recv_Server") else set()
+            waits_for[number] = pushes.union(*(waits_for[dep] for dep in node[5]))
+            if name.startswith("Pull_Send_Server") and trained:
+                push = f"Push_Recv_Server {key}-{int(op_num) - 3}"
+                assert {f"{push}-w0", f"{push}-w1"} <= waits_for[number]
+    assert computed == sum(took)
+
+
+def test_chakra_s_pushes_are_in_with_their_last_packet(tmp_path: Path) -> None:
+    run = run_of(replace(PLAN, mode="mercury", bytes_per_us=12))
+    nodes = chakra_nodes(write_chakra(run, tmp_path)[2])
+    received = sorted(node[6] for node in nodes if bytes(node[2]).startswith(b"Push_Recv_Server"))
+    r = run.servers[0].records
+    assert received == sorted(r.time[r.operation == CODE["Push_Send_Server"]].tolist())
 
 
 def test_chakra_s_tags_are_the_messages_own_whatever_their_keys(tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def test_the_published_proto_describes_the_file(tmp_path: Path) -> None:
     assert sorted(said["lists"]) == sorted(trace.records.lists)
 
 
+def test_the_page_lists_the_operations_codes() -> None:
+    listed = ", ".join(f"`{name}`" for name in rec.OPERATIONS)
+    page = (ROOT / "docs" / "trace-format.md").read_text()
+    assert f"from 0: {listed}." in " ".join(page.split())
+
+
 def test_every_operation_has_a_name_that_both_readers_know() -> None:
     assert len(rec.OPERATIONS) == len(set(rec.OPERATIONS))
     data = rec.OPERATIONS[: rec.DATA_OPERATIONS]

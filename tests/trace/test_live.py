@@ -113,6 +113,14 @@ def test_of_a_long_file_the_end_is_read(
         assert len(late._nodes["trace_worker_0"].steps) < PLAN.iterations
 
 
+@pytest.mark.parametrize(("old", "new"), [("\n", "\r\n"), ("length num_pp", "length  num_pp")])
+def test_a_header_in_another_spacing(old: str, new: str, tmp_path: Path) -> None:
+    write_run(PLAN, tmp_path / "run")
+    for path in (tmp_path / "run").iterdir():
+        path.write_bytes(path.read_bytes().replace(old.encode(), new.encode()))
+    assert grown(tmp_path / "run", tmp_path / "growing", 20).step == PLAN.iterations - 1
+
+
 def watched(folder: Path, traces: list[Trace]) -> Watch:
     for trace in traces:
         write_trace(trace, folder / (trace.path + ".txt"))
@@ -228,7 +236,11 @@ def test_files_that_are_no_traces(tmp_path: Path) -> None:
     (tmp_path / "trace_worker_0.txt").write_bytes(b"x" * (1 << 17))
     with pytest.raises(TraceError, match=r"trace_worker_0\.txt: is not a trace"):
         Watch(tmp_path).look()
-    (tmp_path / "trace_worker_0.txt").unlink()
+    write_run(PLAN, tmp_path)
+    bare = (tmp_path / "trace_worker_0.txt").read_text().replace("\nid src", "\nof src")
+    (tmp_path / "trace_worker_0.txt").write_text(bare[:8000])
+    with pytest.raises(TraceError, match="of another tool's form"):
+        Watch(tmp_path).look()
     write_run(PLAN, tmp_path)
     file = tmp_path / "trace_server_0.txt"
     file.write_text(file.read_text().replace("run: synthetic", "run: yesterday"))

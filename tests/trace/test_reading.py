@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def test_ids_that_two_writers_took(tmp_path: Path, ids: list[int], says: str | N
     assert trace.records.id.tolist() == ids
     told = [str(problem) for problem in trace.problems if ": id " in str(problem)]
     assert any(says in text for text in told) if says else told == []
+    binary = tmp_path / "trace_worker_0.dlc"
+    write_trace(trace, binary)
+    assert [problem.text for problem in read_trace(binary).problems] == [
+        problem.text for problem in trace.problems
+    ]
+    if says:
+        with pytest.raises(TraceError, match=r"trace_worker_0\.dlc: id"):
+            read_trace(binary, strict=True)
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
@@ -174,8 +183,10 @@ def test_bad_lines_are_named(tmp_path: Path, line: str, says: str) -> None:
 
 def test_many_bad_lines_are_counted(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path, EXCERPT + "rubbish\n" * 500))
-    assert len(trace.problems) == 101
-    assert "more such places" in str(trace.problems[-1])
+    *listed, more, gap = trace.problems
+    assert len(listed) == 100
+    assert "400 more such places" in str(more)
+    assert "leaves a gap" in str(gap)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +233,19 @@ def test_one_bad_file_does_not_hide_the_others(tmp_path: Path) -> None:
     assert "is empty" in str(run.problems[0])
     with pytest.raises(TraceError, match="is empty"):
         read_run(tmp_path, strict=True)
+
+
+@pytest.mark.parametrize("unsaid", ["rank:", ("rank:", "role:")])
+def test_whose_a_file_is_by_its_records(tmp_path: Path, unsaid: str | tuple[str, ...]) -> None:
+    write_run(Plan(workers=3, servers=2, iterations=1), tmp_path)
+    for node in ("worker_0", "worker_2", "server_0", "server_1"):
+        whole = tmp_path / f"trace_{node}.txt"
+        lines = whole.read_text().splitlines(True)
+        text = "".join(line for line in lines if not line.startswith(unsaid))
+        assert same(read_trace(written(tmp_path, text, "node.txt")), read_trace(whole))
+    moved = re.sub(r"\n(\d+) 4 (\d .* Pull_Send)", r"\n\1 3 \2", text, count=1)
+    with pytest.raises(TraceError, match=r"node\.txt: says nowhere whose .* nodes 3, 4"):
+        read_trace(written(tmp_path, moved, "node.txt"))
 
 
 def test_the_binary_form_is_preferred(tmp_path: Path) -> None:

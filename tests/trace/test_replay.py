@@ -129,8 +129,8 @@ def test_a_share_of_forward_computation_overlaps_with_the_sums() -> None:
     plain = replay(found, Conditions(policy="mercury", bandwidth=125e6)).mean_s
     with_forward = Conditions(policy="mercury", bandwidth=125e6, forward_share=0.33)
     assert replay(found, with_forward).mean_s < plain
-    with pytest.raises(ModelError, match="share of forward computation"):
-        replay(found, Conditions(forward_share=1.5))
+    with pytest.raises(ModelError, match="share of forward computation must be from 0 to below 1"):
+        replay(found, Conditions(forward_share=1.0))
 
 
 def test_a_missing_rank_is_named() -> None:

@@ -1,4 +1,4 @@
-"""For whom a job waits: windows of packets, hosts, several Trainers, no sums, workers lost."""
+"""For whom a job waits: windows of packets, hosts, several Trainers, no sums, losses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracer.format.record import OPERATIONS, Note
 from tracer.format.step_numbers import of_pushes
 from tracer.report.advice import advise
 from tracer.report.waits import waits
-from tracer.round_trip import S_PUSH_SEND, W_PUSH_RECV, round_trips
+from tracer.round_trip import MISSING, S_PUSH_SEND, W_PULL_RECV, W_PUSH_RECV, round_trips
 from tracer.run import assemble
 from tracer.synthetic import Plan, PlannedTensor
 
@@ -120,6 +120,20 @@ def test_updates_go_on_without_a_worker_that_was_lost() -> None:
     found = overheads.update(there).overall
     assert len(found) == plan.iterations * len(plan.tensors)
     assert set(found["us"].tolist()) == {plan.update_us}
+
+
+def test_iterations_of_which_records_are_missing_are_left_out() -> None:
+    table = round_trips(run_of(Plan(workers=2, iterations=5)))
+    found = phases.phases(table)
+    lost = np.flatnonzero((table.worker == 1) & (table.iteration == 2))
+    last = lost[table.times[W_PULL_RECV, lost].argmax()]
+    table.times[W_PULL_RECV, last] = MISSING
+    # What follows it has no beginning then.
+    known = (found["worker"] != 1) | ~np.isin(found["iteration"], (2, 3))
+    for name, values in phases.phases(table).columns.items():
+        assert np.array_equal(values, found[name][known])
+    table.times[W_PULL_RECV, table.key == table.key[last]] = MISSING
+    assert len(phases.phases(table)) == len(found)  # a key that is never pulled
 
 
 def test_a_tensor_in_packets_is_one_message_each_way() -> None:

@@ -1,8 +1,8 @@
 """Do the servers share the work evenly, and which keys are hot?
 
 A server's share is of the bytes it takes in and sends out. A key is hot by its bytes, and by the
-time during which a server was at it: from its last push to the first confirmation, and while
-answering its pulls.
+time during which a server was at it: from its last push to the first confirmation, and, unless it
+travels in packets, while answering its pulls.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.analysis.overheads import search, update
-from tracer.format.record import Ints
+from tracer.format.record import STAGES, Ints
 from tracer.grouping import group
-from tracer.round_trip import RoundTrips
+from tracer.round_trip import MISSING, RoundTrips
 from tracer.table import Section, Table
 
 NAME, TITLE = "balance", "Server balance and hot keys"
@@ -20,10 +20,14 @@ QUESTION = "Do the servers share the work evenly, and which keys are hot?"
 
 
 def servers(table: RoundTrips) -> Table:
-    every = np.arange(table.servers)
+    # Without a worker's file, some servers may be unknown, which is not idle.
+    told = (table.times[:STAGES] != MISSING).any()
+    every = np.arange(table.servers) if told else np.unique(table.server)
 
     def sums(values: Ints) -> Ints:
-        return np.bincount(table.server, values, minlength=table.servers).astype(np.int64)
+        total = np.bincount(table.server, values, minlength=table.servers)
+        found: Ints = total.astype(np.int64)[every]
+        return found
 
     pushed, pulled = sums(table.push_bytes), sums(table.pull_bytes)
     both = pushed + pulled
@@ -50,7 +54,8 @@ def keys(table: RoundTrips) -> Table:
     groups = group(table.key)
     moved = groups.total(table.push_bytes + table.pull_bytes)
     busy = np.zeros(len(groups), np.int64)
-    for samples in (update(table), search(table)):
+    # In packets, a search is the sending of sums.
+    for samples in [update(table)] if table.by_packets else [update(table), search(table)]:
         found = samples.by_key
         place = np.searchsorted(groups.keys[0], found["key"])
         np.add.at(busy, place, np.maximum(found["us"], 0))
@@ -67,7 +72,7 @@ def keys(table: RoundTrips) -> Table:
             "share": moved[order] / max(int(moved.sum()), 1),
             "server_us": busy[order],
         },
-        "server_us: time in update and search.",
+        f"server_us: time in update{'' if table.by_packets else ' and search'}.",
     )
 
 

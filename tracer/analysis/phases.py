@@ -28,9 +28,15 @@ def edges(table: RoundTrips) -> dict[str, Ints]:
     """Per worker and iteration: first and last push, first and last answer.
 
     And the last answer `before`: of the iteration before, or of initialisation; MISSING if none was
-    captured, or if values were still initialised while training went on.
+    captured, or if values were still initialised while training went on. Iterations are left out of
+    which a push or an answer is missing: the first or the last may be the one that is not there.
     """
-    rows = table.take(table.has(W_PUSH_SEND, W_PULL_RECV))
+    both = table.has(W_PUSH_SEND, W_PULL_RECV)
+    # Some keys are only pushed, or only pulled.
+    rows = table.take(np.isin(table.key, table.key[both]))
+    groups = group(rows.worker, rows.iteration)
+    lacks = groups.total(~rows.has(W_PUSH_SEND, W_PULL_RECV)) > 0
+    rows = rows.take(~lacks[groups.index])
     groups = group(rows.worker, rows.iteration)
     push, answer = rows.times[W_PUSH_SEND], rows.times[W_PULL_RECV]
     worker, iteration = groups.keys

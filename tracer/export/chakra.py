@@ -2,7 +2,8 @@
 
 A message is a send node at its sender and a receive node at its receiver, with the same tag. What a
 node did before it sent is a compute node of that duration: a worker's computation up to a push, a
-server's update and search. Files are named by rank id: PREFIX.0.et, PREFIX.1.et, ...
+server's update, which is one for all workers, and its search. Waiting and the way of packets are
+none: a push is received with its last packet. Files are named by rank id: PREFIX.0.et, ...
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from tracer.errors import TraceError
 from tracer.format.line import list_items
 from tracer.format.protobuf import bytes_field, int_field, text_field, varint
 from tracer.format.record import (
+    ASYNCHRONOUS,
+    CODE,
     DEP_LIST,
     DEP_ONE,
+    MERCURY,
     OPERATIONS,
     STAGES,
     WHOLE_MESSAGES,
@@ -30,6 +34,10 @@ from tracer.output import whole_directory, whole_file
 from tracer.progress import Progress
 from tracer.run import Run
 
+PUSH, PUSHED, CONFIRMATION, SUM = (
+    CODE[name]
+    for name in ("Push_Send_Worker", "Push_Recv_Server", "Push_Send_Server", "Pull_Send_Server")
+)
 VERSION = "0.0.4"
 COMPUTE, SEND, RECEIVE = 4, 5, 6  # Chakra's NodeType
 # Fields of Chakra's Node and AttributeProto.
@@ -108,6 +116,12 @@ class _Resolver:
                 self._all.setdefault((numbers[row], nodes[row]), []).append(row)
         self._lists = [list_items(text) for text in self._r.lists]
 
+    def confirmed(self, row: int) -> int:
+        """On a server, the round trip's confirmation, or its push's last packet; else `row`."""
+        r = self._r
+        number = int(r.op_num[row]) - int(r.operation[row]) % STAGES + CONFIRMATION % STAGES
+        return self._one.get((int(r.key[row]), number, int(r.node[row])), row)
+
     def waited_for(self, row: int) -> list[int]:
         """Earlier records only: what a list names may have come later."""
         r = self._r
@@ -138,32 +152,48 @@ def _nodes(trace: Trace, place_of: dict[int, int]) -> Iterator[bytes]:
     r, header = trace.records, trace.header
     whole = np.isin(r.operation, WHOLE_MESSAGES[header.mode])
     kept = np.flatnonzero(r.is_data & whole)
-    kept = kept[np.argsort(r.time[kept], kind="stable")]
     resolver = _Resolver(trace, kept)
+    times = r.time.copy()
+    updated = CONFIRMATION  # what a server sends after an update
+    if header.mode == MERCURY:
+        updated = SUM
+        for row in kept[r.operation[kept] == PUSHED].tolist():
+            times[row] = r.time[resolver.confirmed(row)]
+    kept = kept[np.argsort(times[kept], kind="stable")]
     iteration = trace.iteration()
     number_of: dict[int, int] = {}
-    computed: tuple[int, int, int] | None = None  # a worker's last: iteration, node, end
+    # Of a worker's step and of a server's update: what it came to last, and when.
+    done: dict[tuple[int, ...], tuple[list[int], int]] = {}
     count = 0
     for row in kept.tolist():
-        operation, time = int(r.operation[row]), int(r.time[row])
+        operation, time = int(r.operation[row]), int(times[row])
         name = f"{OPERATIONS[operation]} {r.key[row]}-{r.op_num[row]}-{node_text(int(r.node[row]))}"
         sends = "_Send_" in OPERATIONS[operation]
         step = int(iteration[row])
-        if operation == 0 and computed is not None and computed[0] == step:
-            # Gradients become ready one after another, not all at once.
-            deps, since = [computed[1]], computed[2]
+        place: tuple[int, ...] = (step,)
+        if header.role == "server":
+            place = (step, int(r.key[row]))
+            if header.training == ASYNCHRONOUS:  # an update for each worker
+                place = (*place, int(r.node[row]))
+        if operation in (PUSH, updated) and place in done:
+            # Gradients become ready one after another, not all at once; an update is for all.
+            deps, last = done[place]
+            since = last if operation == PUSH else time
         else:
-            waited = resolver.waited_for(row)
-            deps = [number_of[earlier] for earlier in waited if earlier in number_of]
-            since = max((int(r.time[earlier]) for earlier in waited), default=time)
+            waited = [earlier for earlier in resolver.waited_for(row) if earlier in number_of]
+            deps = [number_of[earlier] for earlier in waited]
+            since = max((int(times[earlier]) for earlier in waited), default=time)
+            if operation == SUM and place in done:
+                # It, or a first value, may be asked for ahead: nothing is searched for until then.
+                deps, since = deps + done[place][0], max(since, int(times[resolver.confirmed(row)]))
         if sends and time > since:
             count += 1
             attributes = [("is_cpu_op", BOOL_VALUE, 1)]
             before = f"before {name}"
             yield _node(count, before, COMPUTE, deps, since, time - since, attributes)
             deps = [count]
-            if operation == 0:
-                computed = (step, count, time)
+        if operation in (PUSH, updated) and deps:
+            done[place] = deps, time
         count += 1
         number_of[row] = count
         tag = ((step + 1) * STAGES + operation % STAGES) * len(place_of) + place_of[int(r.key[row])]

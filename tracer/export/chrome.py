@@ -104,12 +104,12 @@ def write_chrome(
     cut = iterations is not None
     if iterations is not None:
         begin, end = iterations
-        first, last = table.iteration.min(initial=0), table.iteration.max(initial=0)
+        held = table.iteration
         table = table.take((table.iteration >= begin) & (table.iteration < end))
         inside = (edge["iteration"] >= begin) & (edge["iteration"] < end)
         edge = {name: column[inside] for name, column in edge.items()}
-        if not len(table):
-            raise TraceError(f"{run.path}: the trace holds iterations {first} to {last}")
+        if len(held) and not len(table):
+            raise TraceError(f"{run.path}: the trace holds iterations {held.min()} to {held.max()}")
     known = table.times[table.times != rt.MISSING]
     if not len(known):
         raise TraceError(f"{run.path}: holds no push and no pull; there is nothing to draw")

@@ -108,7 +108,7 @@ def parse_header(lines: list[str], path: str) -> tuple[Header, set[str]]:
     meaning = {line for texts in MEANING.values() for line in texts}
     for line in lines:
         text = line.strip()
-        if not text or set(text) <= {"=", "-"} or text in meaning or _is_column_line(text):
+        if not text or set(text) <= {"=", "-"} or text in meaning or is_column_line(text):
             continue
         named = _NAMED.fullmatch(text)
         letters = re.sub("[^a-z]", "", named.group(1).lower()) if named else ""
@@ -148,6 +148,6 @@ def parse_header(lines: list[str], path: str) -> tuple[Header, set[str]]:
     return header, given
 
 
-def _is_column_line(text: str) -> bool:
+def is_column_line(text: str) -> bool:
     words = text.split()
     return words[:3] == ["id", "src", "dst"]

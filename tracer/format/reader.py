@@ -24,9 +24,12 @@ from tracer.format.line import LineError, parse_line
 from tracer.format.record import (
     COLUMNS,
     NODES_MOST,
+    OPERATIONS,
     SERVER,
+    STAGES,
     Array,
     Bools,
+    Header,
     Note,
     Problem,
     Records,
@@ -36,7 +39,7 @@ from tracer.format.record import (
 CHUNK_BYTES = 2 << 20  # larger ones fall out of the processor's cache
 HEADER_LINES_MAX = 1000
 PROBLEMS_MAX = 100  # listed one by one; the rest is counted
-_RECORD = re.compile(rb"\s*-?\d+\s+-?\d+\s+-?\d+\s+-?\d+\s")
+RECORD = re.compile(rb"\s*-?\d+\s+-?\d+\s+-?\d+\s+-?\d+\s")
 Told = Callable[[int], None]
 
 
@@ -47,12 +50,18 @@ def read_trace(path: str | Path, strict: bool = False, told: Told | None = None)
             start = file.read(4096)
             file.seek(0)
             if is_binary_trace(start):
-                return decode(file.read(), str(path), strict)
-            _must_be_text(start, path)
-            file.seek(len(start) - len(start.removeprefix(codecs.BOM_UTF8)))
-            return _TextReader(file, str(path), strict, told).read()
+                trace = decode(file.read(), str(path), strict)
+            else:
+                _must_be_text(start, path)
+                file.seek(len(start) - len(start.removeprefix(codecs.BOM_UTF8)))
+                trace = _TextReader(file, str(path), strict, told).read()
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from error
+    odd = _out_of_order(trace)
+    if strict and odd:
+        raise TraceError(str(odd[0]))
+    trace.problems += odd
+    return trace
 
 
 def _must_be_text(start: bytes, path: str | Path) -> None:
@@ -106,13 +115,12 @@ class _TextReader:
                 f"{self._path}: is not a trace: it holds neither a header nor a record"
             )
         guessed = frozenset({"workers", "servers"} - given)
-        header = replace(header, **_missing(records, header.rank, given), guessed=guessed)
+        header = replace(header, **_missing(records, header, given, self._path), guessed=guessed)
         if max(header.workers, header.servers, header.rank) > NODES_MOST:
             raise TraceError(
                 f"{self._path}: is of a run of {header.workers} workers and {header.servers} "
                 f"servers, by its name or its records; more than {NODES_MOST} are none"
             )
-        self._order(records)
         if self._unlisted:
             text = f"{self._unlisted} more such places are not listed"
             self._problems.append(Problem(self._path, 0, text))
@@ -123,7 +131,7 @@ class _TextReader:
         lines: list[str] = []
         while True:
             line = self._file.readline(1 << 16)
-            if not line.endswith(b"\n") or _RECORD.match(line) or line.startswith(b"#"):
+            if not line.endswith(b"\n") or RECORD.match(line) or line.startswith(b"#"):
                 return lines, line
             self._line += 1
             lines.append(line.decode(errors="replace").rstrip())
@@ -179,25 +187,6 @@ class _TextReader:
             columns[name] = np.concatenate(pieces) if pieces else np.zeros(0, dtype)
         return Records(**columns, lists=[text.decode() for text in self._lists])
 
-    def _order(self, records: Records) -> None:
-        """Notes ids that do not ascend: real files have them, strict readers want none.
-
-        Writers that took the same id are no sign that anything is missing, nor is the gap behind
-        it where each of them went on counting: 19, 19, 21.
-        """
-        steps = np.diff(records.id)
-        gaps = np.flatnonzero(steps > 1)
-        firsts = np.flatnonzero(np.append(True, steps != 0))
-        alike = gaps - firsts[np.searchsorted(firsts, gaps, "right") - 1] + 1
-        for text, bad in (
-            ("id {} is not above the one before it", np.flatnonzero(steps < 0)),
-            ("id {} leaves a gap to the one before it", gaps[steps[gaps] > alike]),
-        ):
-            if len(bad):
-                first = text.format(int(records.id[int(bad[0]) + 1]))
-                more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
-                self._problem(0, f"{first}{more}")
-
     def _problem(self, line: int, text: str) -> None:
         problem = Problem(self._path, line, text)
         if self._strict:
@@ -208,13 +197,36 @@ class _TextReader:
             self._unlisted += 1
 
 
-def _missing(records: Records, rank: int, given: set[str]) -> dict[str, Any]:
+def _out_of_order(trace: Trace) -> list[Problem]:
+    """Ids that do not ascend: real files have them, strict readers want none.
+
+    Writers that took the same id are no sign that anything is missing, nor is the gap behind it
+    where each of them went on counting: 19, 19, 21.
+    """
+    ids = trace.records.id
+    steps = np.diff(ids)
+    gaps = np.flatnonzero(steps > 1)
+    firsts = np.flatnonzero(np.append(True, steps != 0))
+    alike = gaps - firsts[np.searchsorted(firsts, gaps, "right") - 1] + 1
+    found = []
+    for text, bad in (
+        ("id {} is not above the one before it", np.flatnonzero(steps < 0)),
+        ("id {} leaves a gap to the one before it", gaps[steps[gaps] > alike]),
+    ):
+        if len(bad):
+            first = text.format(int(ids[int(bad[0]) + 1]))
+            more = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
+            found.append(Problem(trace.path, 0, f"{first}{more}"))
+    return found
+
+
+def _missing(records: Records, header: Header, given: set[str], path: str) -> dict[str, Any]:
     """What the header left out and the records tell."""
     found: dict[str, Any] = {}
     data = records.take(records.is_data)
     if not len(data):
         return found
-    at_server = bool((data.operation >= 4).any())
+    at_server = bool((data.operation >= STAGES).any())
     if "role" not in given:
         found["role"] = "server" if at_server else "worker"
     peers = data.node // 3
@@ -223,6 +235,17 @@ def _missing(records: Records, rank: int, given: set[str]) -> dict[str, Any]:
         ids = np.concatenate((data.src, data.dst))
         workers = int(peers.max()) + 1 if at_server else int(ids.max()) + 1 - servers_seen
         found["workers"] = max(workers, 1)
+    rank = header.rank
+    if "rank" not in given:
+        sends = np.asarray(["_Send_" in name for name in OPERATIONS])[data.operation]
+        own = np.unique(np.where(sends, data.src, data.dst)).tolist()
+        rank = own[0] - (found.get("workers", header.workers) if at_server else 0)
+        if len(own) > 1 or rank < 0:
+            raise TraceError(
+                f"{path}: says nowhere whose it is: neither its header nor its name has a rank, "
+                f"and its records are of nodes {', '.join(map(str, own[:10]))}"
+            )
+        found["rank"] = rank
     if "servers" not in given:
         found["servers"] = rank + 1 if at_server else servers_seen
     return found

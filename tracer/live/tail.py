@@ -15,9 +15,10 @@ import numpy as np
 from tracer.errors import TraceError
 from tracer.format import binary
 from tracer.format.columns import parse_lines
-from tracer.format.header import parse_header
+from tracer.format.header import is_column_line, parse_header
 from tracer.format.protobuf import WireError, read_varint
-from tracer.format.record import COLUMN_LINE, COLUMNS, Array, Header, Records
+from tracer.format.reader import RECORD
+from tracer.format.record import COLUMNS, Array, Header, Records
 
 HEADER_BYTES_MAX = 1 << 16
 KEPT_BYTES = 4 << 20  # of a file that is longer when it is first looked at
@@ -71,12 +72,20 @@ class Tail:
                     break
                 self._at += begun + length
             return found
-        end = start.find(b"\n" + COLUMN_LINE.encode() + b"\n")
-        if end < 0:
+        lines: list[str] = []
+        at = 0
+        for line in start.splitlines(keepends=True):
+            if RECORD.match(line):
+                raise self._not_ours()
+            at += len(line)
+            lines.append(line.decode(errors="replace"))
+            if is_column_line(lines[-1]) and line.endswith(b"\n"):
+                break
+        else:
             self._must_be_short(start)
             return False
-        self.header, _ = parse_header(start[:end].decode(errors="replace").splitlines(), str(self))
-        self._at = end + len(COLUMN_LINE) + 2
+        self.header, _ = parse_header(lines, str(self))
+        self._at = at
         if size - self._at > KEPT_BYTES:
             file.seek(size - KEPT_BYTES)
             file.readline()
@@ -100,7 +109,10 @@ class Tail:
     def _must_be_short(self, start: bytes) -> None:
         """A header that is not whole yet is a short one."""
         if len(start) >= HEADER_BYTES_MAX:
-            raise TraceError(f"{self.path}: is not a trace, or of another tool's form")
+            raise self._not_ours()
+
+    def _not_ours(self) -> TraceError:
+        return TraceError(f"{self.path}: is not a trace, or of another tool's form")
 
     def _lines(self, new: bytes) -> News:
         whole = new.rfind(b"\n") + 1

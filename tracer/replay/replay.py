@@ -110,7 +110,7 @@ def split_forward(recorded: Recorded, share: float) -> tuple[Floats, Floats]:
     trace shows before the first push.
     """
     if not 0 <= share < 1:
-        raise ModelError(f"the share of forward computation must be in 0..1, not {share}")
+        raise ModelError(f"the share of forward computation must be from 0 to below 1, not {share}")
     layers = len(recorded.names)
     if not share:
         return recorded.ready_s, np.zeros(layers)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracer.analysis import critical
 from tracer.analysis.overheads import computation
+from tracer.analysis.phases import phases
 from tracer.format.record import ASYNCHRONOUS, Array, Ints
 from tracer.round_trip import RoundTrips
 from tracer.table import Table
@@ -21,9 +22,9 @@ OFTEN, MUCH = 0.7, 0.02
 
 @dataclass(frozen=True)
 class Waits:
-    """Of an iteration, on average. The shares add up to 1."""
+    """Of an iteration, on average. The shares are of its critical path, and add up to 1."""
 
-    iteration_us: float
+    iteration_us: float  # a worker's; paths may begin earlier and overlap
     computation: float
     links: float
     updates: float
@@ -37,7 +38,8 @@ def waits(table: RoundTrips) -> Waits | None:
     known = np.unique(found["iteration"][found["what"] == critical.COMPUTATION])
     path = _rows(found, np.isin(found["iteration"], known))
     total = int(path["us"].sum())
-    if total <= 0:
+    whole_us = phases(table)["whole_us"]
+    if total <= 0 or not len(whole_us):
         return None
     what, us = path["what"], path["us"]
     computed = what == critical.COMPUTATION
@@ -45,7 +47,7 @@ def waits(table: RoundTrips) -> Waits | None:
     worker, excess_us = _slow_worker(_rows(path, computed), table, total)
     own = int(us[computed].sum())
     return Waits(
-        iteration_us=total / len(known),
+        iteration_us=float(whole_us.mean()),
         computation=(own - excess_us) / total,
         links=int(us[~computed & ~updated].sum()) / total,
         updates=int(us[updated].sum()) / total,

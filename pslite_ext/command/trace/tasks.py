@@ -7,7 +7,7 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracer.analysis import NAMES, compare, sections
@@ -33,8 +33,15 @@ def _load(options: argparse.Namespace, path: str = "") -> tuple[Run, RoundTrips,
         raise TraceError(
             f"{path}: holds no training record; was the job stopped before its first push?"
         )
-    _note([*run.problems, *doubts(run, alignment)])
+    _note([*_absent(run), *run.problems, *doubts(run, alignment)])
     return run, table, alignment
+
+
+def _absent(run: Run) -> Iterator[str]:
+    for role, count, ranks in run.missing():
+        if ranks:
+            names = ", ".join(map(str, ranks[:5])) + (", ..." if ranks[5:] else "")
+            yield f"{run.path}: there is no file of {role} {names}, of {count} {role}s"
 
 
 def _note(problems: Sequence[object]) -> None:
