@@ -101,8 +101,9 @@ def summary(figures: dict[str, Any]) -> str:
         for what, of in (("packet", peers), ("message", messages))
         if sum(p["bytes_sent"] for p in of)
     ]
+    into = f" in {' and '.join(how)}" if how else ""
     parts = [
-        f"{figures['role']} {figures['rank']}: {_size(sent)} sent in {' and '.join(how)}",
+        f"{figures['role']} {figures['rank']}: {_size(sent)} sent{into}",
         f"{_size(received)} received",
     ]
     full_s = sum(p["blocked_us"] for p in peers) / 1e6

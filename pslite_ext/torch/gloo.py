@@ -19,6 +19,7 @@ import torch.distributed as dist
 from pslite_ext import _core
 from pslite_ext.errors import PeerLostError, WaitTimeoutError
 from pslite_ext.job import joining
+from pslite_ext.torch import this_worker
 from pslite_ext.torch.collectives import LOOK_S
 
 # A worker's end is often seen here first: until then, the job may say who it was.
@@ -83,6 +84,7 @@ class GlooWork(dist._Work):  # type: ignore[misc]
 
     def __init__(self, what: str, result: Any, patience: timedelta, *works: Any) -> None:
         super().__init__()
+        this_worker.shares()
         self._what, self._works, self._result = what, works, result
         self._patience, self._began_s = patience, time.monotonic()
         self._waiting: threading.Thread | None = None

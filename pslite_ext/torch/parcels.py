@@ -94,7 +94,12 @@ class Parcel:
         self._places: list[Any] = []  # each one's in it, in the order that was claimed
         self._on_their_way: list[tuple[ParameterEntry, Any]] = []  # whose sums are in these places
         self._has_idle = False
-        for entry in entries:
+
+    def take_up(self) -> None:
+        """Its parameters' gradients travel in it from here on, perhaps once more."""
+        self.sent = False
+        self.ready.clear()
+        for entry in self.entries:
             entry.parcel = self
             entry.rest()
 
@@ -113,7 +118,7 @@ class Parcel:
         first = self.entries[0]
         several = len(self.entries) > 1
         reals = 2 if first.dtype.is_complex else 1
-        if not self.size:
+        if not self.size or self._tensor is not None:
             return
         shape = [self.size] if several else list(first.parameter.shape)
         if reals == 2:

@@ -6,6 +6,7 @@ cannot do goes over Gloo. A group of some workers is Gloo's, since nobody else t
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from pslite_ext import _core
 from pslite_ext.torch import callbacks, gloo, this_worker
@@ -43,6 +45,17 @@ def create(asked: Any, _options: Any) -> Any:
     if not ranks or ranks == list(range(dist.get_world_size())):
         return ProcessGroup(asked.store, asked.group_rank, asked.group_size, asked.timeout)
     return gloo.GroupOfSome(asked)
+
+
+@functools.cache
+def _hear_of_a_step() -> None:
+    """Of any optimizer, once: a group alone averages nothing."""
+
+    def steps(*_: Any) -> None:
+        hook.remove()
+        this_worker.steps()
+
+    hook = register_optimizer_step_pre_hook(steps)
 
 
 class CollectiveWork(dist._Work):  # type: ignore[misc]
@@ -91,6 +104,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 "MERCURY_MIN_WORKERS is set, and torch.distributed knows of no job that goes on "
                 "without some of its ranks: use mercury.wrap, or unset it"
             )
+        if size > 1:
+            _hear_of_a_step()
         self._number = next(_groups)
         self._patience = timeout
         self._name = ""
@@ -172,9 +187,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def broadcast(self, tensors: Any, opts: Any) -> CollectiveWork:
         tensors = list(tensors)
-        flats = [bytes_of(tensor) for tensor in tensors]
-        if self.rank() != opts.rootRank:
-            flats = [torch.zeros_like(flat) for flat in flats]
+        # Sums are put into it, and the root's own memory is only read: it may be mapped so.
+        fresh = torch.clone if self.rank() == opts.rootRank else torch.zeros_like
+        flats = [fresh(bytes_of(tensor)) for tensor in tensors]
 
         def finish() -> None:
             if self.rank() != opts.rootRank:

@@ -22,6 +22,8 @@ from pslite_ext.torch import beside
 _meeting: beside.Meeting | None = None  # kept: rank 0's process may hold the store for all
 _at_end: list[Callable[[], None]] = []
 _fabric: tuple[int, int] | None = None  # under MLfabric: the rank, and how many workers there are
+_shares = False  # anything with the other workers
+_steps = False  # an optimizer has made one, in a worker that has a process group
 
 
 def serve_if_asked() -> None:
@@ -49,8 +51,11 @@ def join(meeting: beside.Meeting | None = None) -> int:
     """Joins the job, once per process; how many workers it has.
 
     The environment describes it, or, under torchrun, the workers start it when they meet.
+    `meeting`: of a process group, with which nothing is shared yet.
     """
     global _meeting
+    if meeting is None:
+        shares()
     if (settings := joining.joined) is None:
         environ: Mapping[str, str] = os.environ
         if not environ.get("DMLC_ROLE", "").strip():
@@ -95,8 +100,20 @@ def workers() -> int:
     return _core.workers() if _fabric is None else _fabric[1]
 
 
+def shares() -> None:
+    """It begins something that others take part in."""
+    global _shares
+    _shares = True
+
+
+def steps() -> None:
+    """It trains, and has a process group."""
+    global _steps
+    _steps = True
+
+
 def say_if_forgotten() -> None:
-    """At the end of a worker that has imported us, and ends well: did it ever join its job?"""
+    """At the end of a worker that has imported us, and ends well: did it train alone?"""
     if multiprocessing.parent_process() is not None:
         return  # it loads data for a worker
     process = os.getpid()
@@ -105,11 +122,18 @@ def say_if_forgotten() -> None:
         role = os.environ.get("DMLC_ROLE", "").strip()
         started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
         joined = joining.joined is not None or _fabric is not None
-        if started and not joined and os.getpid() == process:
-            _core.say_at_exit(
-                "mercury: this worker trained alone: pslite_ext.torch was imported, but "
-                "mercury.wrap(model, optimizer) was never called"
+        why = ""
+        if not joined:
+            why = (
+                "pslite_ext.torch was imported, but mercury.wrap(model, optimizer) was never called"
             )
+        elif _steps and not _shares:
+            why = (
+                "there is a process group, but nothing was ever sent through it: call "
+                "mercury.wrap(model, optimizer), or put the model into DistributedDataParallel"
+            )
+        if started and why and os.getpid() == process:
+            _core.say_at_exit(f"mercury: this worker trained alone: {why}")
 
     atexit.register(say)
 

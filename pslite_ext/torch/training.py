@@ -76,7 +76,9 @@ class Training:
         self._order = OrderOfUse()
         self._orders = 0  # that workers have agreed on
         self._parcels: list[Parcel] = []  # of the agreed order, if there is one
-        self._unseen: list[Parcel] = []
+        # Of all orders, by what is in them: the core knows each for as long as the job lasts.
+        self._made: dict[tuple[ParameterEntry, ...], Parcel] = {}
+        self._unseen: dict[bool, list[Parcel]] = {}  # by whether the model trains
         self._agreement = Agreement(number, names, optimizer, workers, self._heard)
         self._choice = Choice()
         # As what gradients travel if that is the job's choice: now, and from the next backward on.
@@ -179,10 +181,10 @@ class Training:
         for entry in frozen:  # some may not be any more
             self._hook_parameter(entry)
         if not self._parcels:
-            self._order.watch()
+            self._order.watch(self._model.training, self._entries)
         if self._in_backward and torch._C._current_graph_task_id() == -1:
             self._in_backward = False  # a backward that raised has not come to its end
-        for parcel in self._unseen:
+        for parcel in self._unseen.get(self._model.training, ()):
             parcel.entries[0].used()
         # Of parameters that are passed in, nothing is heard in a transform.
         if torch._C._get_tracing_state() is not None or (self._parcels and in_transform()):
@@ -230,23 +232,25 @@ class Training:
         self._travel_in(self._order.agree(self._entries, self._number, which))
 
     def _travel_in(self, together: list[list[ParameterEntry]]) -> None:
-        number, which = self._number, self._orders
-        for entries in together:
-            sender = self._senders[entries[0].device]
-            parcel = Parcel(
-                entries, sender, self._is_used, self._update, self._has_waited, self._lends
-            )
-            self._parcels.append(parcel)
-        keys = [wire_key(number, f"sum {which}", parcel.name) for parcel in self._parcels]
+        self._parcels = [self._parcel_of(tuple(its)) for its in together]
+        keys = [wire_key(self._number, "sum", str([e.name for e in its])) for its in together]
         _core.announce(
             [(key, parcel.name, -i) for i, (key, parcel) in enumerate(zip(keys, self._parcels))]
         )
         for index, (key, parcel) in enumerate(zip(keys, self._parcels)):
             parcel.announced(key, -index)
             parcel.travel_as(self._chosen)
-        unseen = set(self._order.unseen(self._entries))
-        self._unseen = [parcel for parcel in self._parcels if unseen.intersection(parcel.entries)]
-        self._agreement.start(which, [entry for entries in together for entry in entries])
+        self._unseen = {way: self._order.unseen(self._parcels, way) for way in (True, False)}
+        self._agreement.start(self._orders, [entry for entries in together for entry in entries])
+
+    def _parcel_of(self, entries: tuple[ParameterEntry, ...]) -> Parcel:
+        if entries not in self._made:
+            sender = self._senders[entries[0].device]
+            self._made[entries] = Parcel(
+                entries, sender, self._is_used, self._update, self._has_waited, self._lends
+            )
+        self._made[entries].take_up()
+        return self._made[entries]
 
     def _complete(self) -> None:
         """Every worker takes part in every sum, and says of what it had a gradient.
@@ -379,11 +383,10 @@ class Training:
         self._names.update(names)
         self._share(new)
         self._take_parameters()
-        self._order, self._parcels, self._unseen = OrderOfUse(), [], []
+        self._order, self._parcels, self._unseen = OrderOfUse(), [], {}
         self._complete_since_step = False
         for entry in self._entries:
             entry.parcel = None
-            entry.listen()
 
     def _share(self, new: dict[Any, str]) -> None:
         """Workers have the same parameters, and worker 0's values."""
@@ -417,7 +420,7 @@ class Training:
             "orders": self._orders,
             "counts": [self._steps, self._sums, self._additions],
             "together": [[place[entry] for entry in p.entries] for p in self._parcels],
-            "seen": [place[entry] for entry in self._order.seen() if entry in place],
+            "seen": self._order.seen(place),
             "chosen": [self._chosen, self._next],
             "choice": self._choice.state(),
             "agreement": self._agreement.state(),
@@ -429,7 +432,7 @@ class Training:
         self._steps, self._sums, self._additions = standing["counts"]
         self._chosen, self._next = standing["chosen"]
         self._choice = Choice.of(standing["choice"])
-        self._order.saw(self._entries[index] for index in standing["seen"])
+        self._order.saw(standing["seen"], self._entries)
         if standing["together"]:
             together = [[self._entries[i] for i in its] for its in standing["together"]]
             self._travel_in(together)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import random
 import re
@@ -16,6 +17,7 @@ import torch.distributed as dist
 
 import pslite_ext.torch  # noqa: F401 (it brings the backend)
 from pslite_ext.errors import InvalidArgumentError
+from pslite_ext.torch import this_worker
 from pslite_ext.torch.collectives import PIECE_BYTES_MAX, PIECE_BYTES_MIN, cut
 from pslite_ext.torch.staging import Staged
 from pslite_ext.torch.words import words_of
@@ -62,6 +64,16 @@ def sums(rank: int, workers: int) -> None:
     dist.all_gather([torch.empty(0) for _ in range(workers)], torch.empty(0))
 
 
+def a_step_alone() -> None:
+    """With nothing but a group; who does no more than that is told so in the end."""
+    assert (this_worker._steps, this_worker._shares) == (False, False)
+    alone = torch.nn.Linear(1, 1)
+    torch.optim.SGD(alone.parameters()).step()
+    assert (this_worker._steps, this_worker._shares) == (True, False)
+    dist.barrier()
+    assert this_worker._shares
+
+
 def bytes_of_others(rank: int, workers: int) -> None:
     for root in range(workers):
         tensor = torch.tensor([float("nan"), -0.0, 1.5 + root] if rank == root else [9.0] * 3)
@@ -70,6 +82,10 @@ def bytes_of_others(rank: int, workers: int) -> None:
             tensor.view(torch.int32).tolist()
             == torch.tensor([float("nan"), -0.0, 1.5 + root]).view(torch.int32).tolist()
         )
+    nobody_writes = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ)
+    zeros = torch.frombuffer(nobody_writes, dtype=torch.uint8)
+    dist.broadcast(given := zeros if rank == 0 else torch.ones_like(zeros), 0)
+    assert not given.any()
     gathered = [torch.empty(2, 2, dtype=torch.int64) for _ in range(workers)]
     dist.all_gather(gathered, torch.full((2, 2), rank))
     assert [int(t.sum()) for t in gathered] == [4 * r for r in range(workers)]
@@ -316,6 +332,7 @@ def main() -> None:
     dist.init_process_group("mercury", timeout=timedelta(seconds=100))
     rank, workers = dist.get_rank(), dist.get_world_size()
     assert (rank, workers) == (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    a_step_alone()
     pieces()
     sums(rank, workers)
     bytes_of_others(rank, workers)

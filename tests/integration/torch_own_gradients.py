@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from pslite_ext import _core
+from pslite_ext.torch.entries import entry_of
 from tests.integration.torch_pairs import STEPS, alike, inputs, pair, sgd, step, train_both
 
 
@@ -121,22 +122,27 @@ def thawed_and_clipped() -> None:
 
 
 def layers_thawed_one_after_the_other() -> None:
-    """Each in a group of its own, before any other backward."""
+    """Each in a group of its own, before any other backward. The core learns of no tensor twice:
+    what travelled by itself does so in the same one."""
 
     def last_alone(model: Any) -> Any:
         model[:2].requires_grad_(False)
-        return torch.optim.SGD(model[2].parameters(), lr=0.1)
+        return torch.optim.SGD(model[2].parameters(), lr=1e-4)
 
     model, optimizer, alone, other = pair(
-        lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 3), nn.Linear(3, 2)), last_alone
+        lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 256), nn.Linear(256, 257)), last_alone
     )
     step(model, optimizer, inputs()[0])
     step(alone, other, inputs()[0])
+    entry = entry_of(model[2].weight)
+    assert entry is not None
+    before = entry.parcel
     for one, its in ((model, optimizer), (alone, other)):
         for layer in (one[1], one[0]):
             layer.requires_grad_(True)
-            its.add_param_group({"params": layer.parameters(), "lr": 0.05})
+            its.add_param_group({"params": layer.parameters(), "lr": 1e-5})
     train_both(model, optimizer, alone, other)
+    assert entry.parcel is before is not None
 
 
 class Placed(nn.Module):  # type: ignore[misc]

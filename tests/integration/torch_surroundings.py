@@ -281,6 +281,22 @@ def steps_in_a_mode() -> None:
     alike(model, alone)
 
 
+class UnheardInEvaluation(Unheard):
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) if self.training else super().forward(x)
+
+
+def evaluation_by_other_code() -> None:
+    """Also if there was some before the first step."""
+    for at_first in (False, True):
+        model, optimizer, alone, other = pair(UnheardInEvaluation)
+        for x in inputs():
+            if at_first:
+                model.eval()(x)
+            late(model.train(), optimizer, alone.train(), other, x)
+            torch.testing.assert_close(model.eval()(x), alone.eval()(x))
+
+
 class Streams(LateCopies):
     """Of a device that does things in several orders."""
 
@@ -354,6 +370,7 @@ SURROUNDINGS = (
     inputs_of_other_classes,
     transforms_of_functions,
     a_transform_before_the_first_step,
+    evaluation_by_other_code,
     selective_checkpoints,
     graphs_of_operations,
     steps_in_a_mode,

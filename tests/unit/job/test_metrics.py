@@ -146,9 +146,12 @@ def test_the_last_word_tells_of_both_paths() -> None:
     assert "sockets full for 2.5 s, 7 preemptions" in line
     classic = {**FIGURES, "peers": [], "iterations": 0}
     assert figures.summary(classic) == "worker 3: 100 bytes sent in 3 messages, 200 bytes received"
+    (message,) = FIGURES["messages"]
+    silent = {**message, "bytes_sent": 0, "messages_sent": 0}
+    line = figures.summary({**classic, "messages": [silent]})
+    assert line == "worker 3: 0 bytes sent, 200 bytes received"
     sizes = [(999, "999 bytes"), (160_600, "160.6 kB"), (32_200_000, "32.2 MB"), (4e9, "4.0 GB")]
     for size, shown in sizes:
-        (message,) = FIGURES["messages"]
         once = {**message, "bytes_sent": size, "messages_sent": 1}
         line = figures.summary({**classic, "messages": [once]})
         assert line.startswith(f"worker 3: {shown} sent in 1 message, ")
