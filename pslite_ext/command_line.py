@@ -44,6 +44,10 @@ class Parser(argparse.ArgumentParser):
             self._refuse(left)
         return parsed, left
 
+    def print_help(self, file: Any = None) -> None:
+        """Not as argparse does, which hides that a disk is full."""
+        (file or sys.stdout).write(self.format_help())
+
     def _refuse_before_command(self, words: list[str]) -> None:
         """An unknown option would make its value the command, and all behind it part of that."""
         while words and words[0].startswith("-") and words[0] != "--":

@@ -25,7 +25,11 @@ def say(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UnwritableError(f"stdout cannot be written: {error.strerror}") from error
+        raise UnwritableError(_unwritable(error)) from error
+
+
+def _unwritable(error: OSError) -> str:
+    return f"stdout cannot be written: {error.strerror}"
 
 
 def code_of(name: str, run: Callable[[], int]) -> int:
@@ -47,6 +51,10 @@ def code_of(name: str, run: Callable[[], int]) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return code or 2
     except OSError as error:
+        if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):  # in a `print`
+            _forget_output()
+            print(f"{name}: {_unwritable(error)}", file=sys.stderr)
+            return 2
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
         print(f"{name}: {error.strerror}: raise the limit, as by `ulimit -n 4096`", file=sys.stderr)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from scripts.lab import runner
+from scripts.lab.benches.case import Row
+from scripts.lab.benches.catalogue import PROGRAMS
 from scripts.lab.report.markdown_table import tables
-from scripts.papers import page, plots
+from scripts.lab.systems.system import System, available
+from scripts.papers import mercury, page, plots
 from scripts.papers.item import HEADS
-from scripts.papers.measured import DOCS, Measured
+from scripts.papers.measured import DOCS, Asked, Measured
 from scripts.papers.plots import Plots
 from scripts.papers.quantity import NOT_MEASURED, Quantity, between, least, most
+from scripts.papers.run import FULL
 
 COMMITTED = (DOCS / "papers.md").read_text()
 
@@ -34,20 +42,54 @@ def made(docs: Path, to: Path) -> str:
     return page.text(page.papers(m, Plots(to, m)))
 
 
+class Again(NamedTuple):
+    text: str
+    folder: Path
+    used: list[Row]
+
+
 @pytest.fixture(scope="module")
-def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def again(tmp_path_factory: pytest.TempPathFactory) -> Again:
     to = tmp_path_factory.mktemp("papers")
-    return made(DOCS, to), to
+    used: list[Row] = []
+    rows_of = Measured.rows_of
+
+    def noted(m: Measured, asked: Asked) -> list[Row]:
+        used.extend(found := rows_of(m, asked))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Measured, "rows_of", noted)
+        return Again(made(DOCS, to), to, used)
 
 
-def test_every_figure_is_recomputed(again: tuple[str, Path]) -> None:
-    assert again[0] == COMMITTED, "run python -m scripts.papers.page"
+def test_every_figure_is_recomputed(again: Again) -> None:
+    assert again.text == COMMITTED, "run python -m scripts.papers.page"
 
 
-def test_its_pictures_are_those_that_are_there(again: tuple[str, Path]) -> None:
+def test_make_papers_measures_each_figure_again(
+    again: Again, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def everything(names: Sequence[str], _stock: object) -> tuple[list[System], dict[str, str]]:
+        systems, missing = available(names, "/stock/python")
+        return [*systems, *(System(name, "python", servers=False) for name in missing)], {}
+
+    monkeypatch.setattr(runner, "available", everything)
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # this process stays as it is
+    for step in (step for of in FULL.values() for step in of):
+        monkeypatch.setattr(sys, "argv", ["lab", *step.arguments, "--list"])
+        assert runner.main() == 0
+    lines = {line.partition(" s  ")[2] for line in capsys.readouterr().out.splitlines()}
+    of_many = {b for b in ("jobs", *PROGRAMS) if any(x.startswith(f"{b}:") for x in lines)}
+    shown = {f"{r.bench}: {r.what}; {r.setting}; {r.system}" for r in again.used}
+    assert len(shown) > 300
+    assert {x for x in shown - lines if x.partition(":")[0] not in of_many} == set()
+
+
+def test_its_pictures_are_those_that_are_there(again: Again) -> None:
     shown = set(re.findall(r"\]\(papers/(\w+\.svg)\)", COMMITTED))
     assert shown == {file.name for file in (DOCS / "papers").glob("*.svg")}
-    assert shown == {file.name for file in (again[1] / "papers").glob("*.svg")}
+    assert shown == {file.name for file in (again.folder / "papers").glob("*.svg")}
 
 
 def test_no_row_is_empty() -> None:
@@ -96,9 +138,20 @@ def test_quotients_are_of_repeats() -> None:
     slow, fast = Quantity((2.0, 4.0, 9.0), "s"), Quantity((1.0, 1.0, 3.0), "s")
     assert slow.over(fast).values == (2.0, 4.0, 3.0)
     assert slow.over(Quantity((2.0,))).values == (2.0,)
+    apart = slow.over(replace(fast, run="another")).bare()
+    assert (str(apart), str(apart.times(0.5))) == ("4 (not by turns)", "2 (not by turns)")
+    assert between([fast.over(fast), apart]) == "1 to 4 (not all by turns)"
     assert str(slow) == "4 ± 3.5 s"
     assert between([slow, fast], "s") == "1 to 4 s"
     assert most([slow, fast]) is slow
+
+
+def test_models_that_were_not_measured_are_not_counted(tmp_path: Path) -> None:
+    kept = tmp_path / "benchmarks" / "results"
+    kept.mkdir(parents=True)
+    shutil.copy(DOCS / "benchmarks" / "results" / "mercury_bert.json", kept)
+    first, *_ = mercury.paper(Measured(tmp_path), []).first
+    assert first.startswith("holds: 1 models are ")
 
 
 def test_a_figure_that_could_be_another_is_refused() -> None:

@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pslite_ext.forecast.model import POLICIES, Job, ModelError, model_name
@@ -56,6 +57,14 @@ def show(answer: Answer, options: argparse.Namespace) -> None:
 def job_of(options: argparse.Namespace, what: str | None = None) -> Job:
     compute_s = None if options.compute is None else seconds(options.compute)
     return find_job(what or options.job, compute_s, options.steps).on_wire(options.wire)
+
+
+def names_of(jobs: Sequence[str]) -> list[str]:
+    """Jobs of one name are told apart by their place."""
+    names = [Path(what).stem for what in jobs]
+    return [
+        f"{name} {place}" if names.count(name) > 1 else name for place, name in enumerate(names, 1)
+    ]
 
 
 def network_of(options: argparse.Namespace) -> dict[str, object]:

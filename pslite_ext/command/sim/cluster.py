@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from pslite_ext.command.sim.answer import (
     Answer,
     index_in,
     job_of,
+    names_of,
     network_of,
     pair,
     slowness_of,
@@ -33,7 +33,7 @@ BUSIEST = 5  # links that are named
 
 def answer(options: argparse.Namespace) -> Answer:
     jobs = [job_of(options, what) for what in options.jobs]
-    names = _distinct([Path(what).stem for what in options.jobs])
+    names = names_of(options.jobs)
     known = Options.of(network_of(options))
     largest = max(float(job.bytes.sum()) for job in jobs)
     packet = known.packet_bytes or max(PACKET_BYTES, largest / PACKETS_MAX)
@@ -109,18 +109,23 @@ def _cluster(
     options: argparse.Namespace, workers: int, servers: int, packet: float, latency_s: float
 ) -> Cluster:
     rate = bytes_per_second(options.bandwidth)
-    changes = sorted(pair(text, "TIME:RATE") for text in options.change)
+    changes = [pair(text, "TIME:RATE") for text in options.change]
     every: RateSpec = rate
     if changes:
         later = sorted((seconds(when), bytes_per_second(then)) for when, then in changes)
         every = ((0.0, rate), *later)
     nodes: dict[str, list[RateSpec]] = {"worker": [every] * workers, "server": [every] * servers}
+    given: dict[tuple[str, int], float] = {}
     for text in options.node:
         name, value = pair(text, "NODE:RATE")
         kind = name.rstrip("0123456789")
         if kind not in nodes or name == kind:
             raise ModelError(f"--node {text}: a node is worker0, server0, ...")
-        nodes[kind][index_in(text, name[len(kind) :], len(nodes[kind]))] = bytes_per_second(value)
+        count, on_one = (options.workers, options.per_host) if kind == "worker" else (servers, 1)
+        place = index_in(text, name[len(kind) :], count) // on_one
+        nodes[kind][place] = own = bytes_per_second(value)
+        if given.setdefault((kind, place), own) != own:
+            raise ModelError(f"--node {text}: its link has another rate already")
     if options.aggregate == "rack" and not options.racks:
         raise ModelError("--aggregate rack needs --racks")
     if options.rack_bandwidth and not options.racks:
@@ -130,10 +135,6 @@ def _cluster(
     racks = options.racks or 0
     if racks > workers:
         raise ModelError(f"--racks {racks}: there are only {workers} workers")
-    # Unless told, a rack's link carries all that its workers' links can.
-    rack_rate = rate * -(-workers // racks) if racks else 0.0
-    if options.rack_bandwidth:
-        rack_rate = bytes_per_second(options.rack_bandwidth)
     return Cluster(
         nodes["worker"],
         () if options.aggregate == "switch" else nodes["server"],
@@ -142,15 +143,8 @@ def _cluster(
         sharing=options.sharing or ("priority" if options.window is None else "fifo"),
         aggregate=options.aggregate,
         racks=[worker * racks // workers for worker in range(workers)] if racks else (),
-        rack_rate=rack_rate,
+        rack_rate=bytes_per_second(options.rack_bandwidth) if options.rack_bandwidth else None,
         window_bytes=None if options.window is None else size(options.window),
         reaction_s=seconds(options.reaction) if options.reaction else 0.0,
         beside=options.beside,
     )
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Two jobs of one model are told apart by their place."""
-    return [
-        f"{name} {place}" if names.count(name) > 1 else name for place, name in enumerate(names, 1)
-    ]

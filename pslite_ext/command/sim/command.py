@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--jitter", type=float, default=0.0, help="of computation: sigma of its log")
     sub.add_argument("--seed", type=int, default=0, help="of the jitter (default 0)")
     sub.add_argument("--racks", type=count, metavar="N", help="deal the workers into N racks")
-    sub.add_argument("--rack-bandwidth", metavar="RATE", help="default: what its workers' sum to")
+    sub.add_argument("--rack-bandwidth", metavar="RATE", help="constant; default: its workers' sum")
     sub.add_argument("--aggregate", choices=("server", "rack", "switch"), default="server")
     sub.add_argument(
         "--sharing",

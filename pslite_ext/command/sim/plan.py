@@ -20,7 +20,7 @@ def answer(options: argparse.Namespace) -> Answer:
     workers = hosts_of(options, options.workers)
     if options.policy not in SCHEMES:
         raise ModelError(f"policy '{options.policy}' has no servers; {', '.join(SCHEMES)} have")
-    number("--worth", options.worth)
+    worth = number("--worth", options.worth)
     network = network_of(options)
     known = Options.of({**network, "servers": workers})
     found: dict[int, Point] = {}
@@ -32,20 +32,21 @@ def answer(options: argparse.Namespace) -> Answer:
             progress.reached(len(found))
         return found[servers].iteration_s
 
+    def limit() -> float:
+        return min(point.iteration_s for point in found.values()) * (1 + worth / 100)
+
     with Progress("simulating", 2 * most.bit_length(), options.quiet) as progress:
         servers = 1
         while servers < most:
             try_out(servers)
             servers *= 2
-        best = try_out(most)
-        limit = min(best, *(point.iteration_s for point in found.values()))
-        limit *= 1 + options.worth / 100
+        try_out(most)
         # The fewest that are enough lie between two of the powers tried: halve until found.
-        enough = min(count for count, point in found.items() if point.iteration_s <= limit)
+        enough = min(count for count, point in found.items() if point.iteration_s <= limit())
         too_few = max((count for count in found if count < enough), default=0)
         while enough - too_few > 1:
             middle = (enough + too_few) // 2
-            if try_out(middle) <= limit:
+            if try_out(middle) <= limit():
                 enough = middle
             else:
                 too_few = middle
@@ -66,8 +67,8 @@ def answer(options: argparse.Namespace) -> Answer:
         table=table,
         draw=_draw(table),
         after=[
-            f"{enough} servers are enough: with more, an iteration is at most "
-            f"{options.worth:g}% shorter than {found[enough].iteration_s * 1e3:.3f} ms",
+            f"{enough} servers are enough: of the numbers tried, none makes an iteration more than "
+            f"{worth:g}% shorter than {found[enough].iteration_s * 1e3:.3f} ms",
             *_moves(counts, points),
         ],
         values={

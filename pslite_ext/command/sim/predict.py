@@ -62,7 +62,9 @@ def _all(job: Job, rate: float, network: dict[str, object]) -> Answer:
             "policy": list(lines),
             "iteration_ms": [line.iteration_s * 1e3 for line in lines.values()],
             "speed": [line.speed for line in lines.values()],
-            "waits_ms": [(line.iteration_s - line.oracle_s) * 1e3 for line in lines.values()],
+            "waits_ms": [
+                max(line.iteration_s - line.oracle_s, 0.0) * 1e3 for line in lines.values()
+            ],
         },
     )
 

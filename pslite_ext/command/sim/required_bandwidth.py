@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 
 import numpy as np
 
-from pslite_ext.command.sim.answer import Answer, job_of, network_of, policies_of
+from pslite_ext.command.sim.answer import Answer, job_of, names_of, network_of, policies_of
 from pslite_ext.forecast.model import ModelError, required_bandwidth
 from tracer.progress import Progress
 from tracer.report.drawing import CYCLE, Canvas
@@ -20,7 +19,7 @@ def answer(options: argparse.Namespace) -> Answer:
     if not policies:
         raise ModelError("the oracle needs no bandwidth: name another policy")
     network = network_of(options)
-    names = [Path(what).stem for what in options.jobs]
+    names = names_of(options.jobs)
     jobs = [job_of(options, what) for what in options.jobs]
     needs: dict[str, list[float]] = {policy: [] for policy in policies}
     with Progress("searching", len(jobs) * len(policies), options.quiet) as progress:

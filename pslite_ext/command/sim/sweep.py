@@ -17,7 +17,9 @@ def answer(options: argparse.Namespace) -> Answer:
     low, high = bytes_per_second(options.low), bytes_per_second(options.high)
     if not low < high:
         raise ModelError(f"--from {options.low} is not less than --to {options.high}")
-    rates = np.geomspace(low, high, max(2, options.points))
+    if options.points < 2:
+        raise ModelError("--points 1: a sweep has at least two, --from and --to")
+    rates = np.geomspace(low, high, options.points)
     policies = policies_of(options)
     found = sweep(job_of(options), rates, policies, **network_of(options))
     table = Table(

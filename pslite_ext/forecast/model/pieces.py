@@ -1,8 +1,8 @@
-"""Policies that cut tensors into pieces: p3, bytescheduler, byteps, and Mercury with real packets.
+"""Pieces by priority: p3, bytescheduler, byteps with a credit, and Mercury with real packets.
 
 A sender hands one piece after another, the most urgent one first, to a network that keeps their
-order. It may have a window of pieces on their way; each hand-over waits for the piece a window
-earlier to be confirmed and costs the startup time, which shows unless the window covers it.
+order. It has a window of pieces on their way; each hand-over waits for the piece a window earlier
+to be confirmed and costs the startup time, which shows unless the window covers it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ def p3(job: Job, bandwidth: Array, options: Options) -> Transfers:
 
 
 def bytescheduler(job: Job, bandwidth: Array, options: Options) -> Transfers:
-    """Larger partitions by priority, as many on their way as the credit allows."""
+    """Larger slices by priority, several on their way."""
     size = options.partition_bytes or BYTESCHEDULER_BYTES
-    window = max(1, int((options.credit_bytes or BYTESCHEDULER_CREDIT_BYTES) // size))
-    return send_pieces(job, bandwidth, options, size, window=window, hops=4)
+    credit_bytes = options.credit_bytes or BYTESCHEDULER_CREDIT_BYTES
+    return partitions(job, bandwidth, options, size, credit_bytes)
 
 
-def byteps(job: Job, bandwidth: Array, options: Options) -> Transfers:
-    """Partitions handed on as they become ready: its credit is off unless it is set."""
-    size = options.partition_bytes or BYTEPS_BYTES
-    window = max(1, int(options.credit_bytes // size)) if options.credit_bytes else None
+def partitions(
+    job: Job, bandwidth: Array, options: Options, size: float, credit_bytes: float
+) -> Transfers:
+    """Of bytescheduler and byteps: as many on their way as the credit allows."""
+    window = max(1, int(credit_bytes // size))
     return send_pieces(job, bandwidth, options, size, window=window, hops=4)
 
 
@@ -49,7 +50,7 @@ def packets(job: Job, bandwidth: Array, options: Options) -> Transfers:
 
 
 def send_pieces(
-    job: Job, bandwidth: Array, options: Options, size: float, window: int | None, hops: int
+    job: Job, bandwidth: Array, options: Options, size: float, window: int, hops: int
 ) -> Transfers:
     """All bandwidths in step, one piece of each at a time: every one sends the same number."""
     moves = np.flatnonzero(job.bytes > 0)
@@ -65,7 +66,7 @@ def send_pieces(
     last_size = sizes - (count - 1) * size
     pending = _Pending(ready, count, len(bandwidth))
     pieces = int(count.sum())
-    window = min(window or pieces, max(pieces, 1))
+    window = min(window, max(pieces, 1))
 
     rate = bandwidth * options.share
     lane = np.arange(len(bandwidth))

@@ -8,11 +8,11 @@ import numpy as np
 
 from pslite_ext.forecast.model.job import Array, Job, ModelError, number
 from pslite_ext.forecast.model.options import Options
-from pslite_ext.forecast.model.pieces import byteps, bytescheduler, p3
+from pslite_ext.forecast.model.pieces import bytescheduler, p3
 from pslite_ext.forecast.model.prophet import prophet
 from pslite_ext.forecast.model.ring import ring
 from pslite_ext.forecast.model.timeline import Timeline, Transfers, check_seconds, forward_ends
-from pslite_ext.forecast.model.whole_tensors import fifo, mercury, oracle, wfbp
+from pslite_ext.forecast.model.whole_tensors import byteps, fifo, mercury, oracle, wfbp
 
 POLICIES: dict[str, Callable[[Job, Array, Options], Transfers]] = {
     "oracle": oracle,

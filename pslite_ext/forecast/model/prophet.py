@@ -57,7 +57,7 @@ def prophet(job: Job, bandwidth: Array, options: Options) -> Transfers:
             top[lane] = below[lane, top[lane]]
 
     start, push_end, pull_end = (np.repeat(job.bp_end[:, None], lanes, axis=1) for _ in range(3))
-    last_piece = sizes - (np.ceil(sizes / piece) - 1) * piece
     start[moves], push_end[moves] = begin, end
-    pull_end[moves] = end + last_piece[:, None] / rate + 4 * options.latency_s
+    # However short its last piece is: a whole one that was pushed just before it is ahead of it.
+    pull_end[moves] = end + piece[:, None] / rate + 4 * options.latency_s
     return Transfers(start, push_end, pull_end)

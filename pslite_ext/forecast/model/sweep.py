@@ -14,6 +14,8 @@ from pslite_ext.forecast.model.predict import POLICIES, transfers
 from pslite_ext.forecast.model.timeline import check_seconds, forward_ends
 
 FASTEST = 1e18  # bytes per second; what is not fast enough here never is
+SLOWEST = 1e-300
+CELLS = 8_000_000  # bandwidths times layers at once: a gigabyte in all
 COARSE, FINE = 128, 8192  # bandwidths of a look at the whole range, and of one further up
 FURTHER = 4  # times as far up as the bandwidth that is found
 
@@ -82,7 +84,7 @@ def required_bandwidth(
 
     if last_failing(np.array([FASTEST])) is not None:
         return math.inf
-    low = max(float(job.bytes.sum()), 1.0) / job.compute_s / 1e4
+    low = max(target * max(float(job.bytes.sum()), 1.0) / job.compute_s / 1e4, SLOWEST)
     found = above_failing(np.geomspace(low, FASTEST, COARSE))
     need = low
     while found is not None:
@@ -92,7 +94,11 @@ def required_bandwidth(
 
 
 def _iteration_s(job: Job, rates: Array, policy: str, options: Options) -> Array:
+    ends: list[Array] = []
+    at_once = max(1, CELLS // len(job))
     with np.errstate(all="ignore"):
-        ends: Array = forward_ends(job, transfers(job, rates, policy, options).pull_end)[-1]
-    check_seconds(ends)
-    return ends
+        for some in np.split(rates, range(at_once, len(rates), at_once)):
+            ends.append(forward_ends(job, transfers(job, some, policy, options).pull_end)[-1])
+    times = np.concatenate(ends)
+    check_seconds(times)
+    return times

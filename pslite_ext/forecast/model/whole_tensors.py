@@ -1,4 +1,4 @@
-"""Policies in closed form: oracle, wfbp, fifo and mercury (docs/model.md has the formulas)."""
+"""Policies in closed form: oracle, wfbp, fifo, byteps, mercury (docs/model.md has the formulas)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from pslite_ext.forecast.model.job import Array, Job
 from pslite_ext.forecast.model.options import Options
-from pslite_ext.forecast.model.pieces import packets
+from pslite_ext.forecast.model.pieces import BYTEPS_BYTES, packets, partitions
 from pslite_ext.forecast.model.timeline import Transfers
 
 
@@ -32,6 +32,20 @@ def fifo(job: Job, bandwidth: Array, options: Options) -> Transfers:
     start, end = _in_order_of_readiness(job.bp_end[:, None], wire)
     last_packet = np.minimum(wire, options.packet_bytes / (bandwidth * options.share))
     return Transfers(start, end, np.where(wire > 0, end + 2 * options.latency_s + last_packet, end))
+
+
+def byteps(job: Job, bandwidth: Array, options: Options) -> Transfers:
+    """As fifo, in partitions that are confirmed, then pulled; by priority if a credit is set."""
+    size = options.partition_bytes or BYTEPS_BYTES
+    if options.credit_bytes:
+        return partitions(job, bandwidth, options, size, options.credit_bytes)
+    rate = bandwidth * options.share
+    wire = job.bytes[:, None] / rate
+    handed = job.bp_end[:, None] + options.startup_s * (wire > 0)
+    start, end = _in_order_of_readiness(handed, wire)
+    # On the link back, which is as fast, it is a partition behind unless that was busy.
+    back_s = 4 * options.latency_s + np.minimum(wire, size / rate)
+    return Transfers(start, end, _in_order_of_readiness(end + back_s * (wire > 0) - wire, wire)[1])
 
 
 def mercury(job: Job, bandwidth: Array, options: Options) -> Transfers:

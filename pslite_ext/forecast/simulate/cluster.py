@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Callable, Union
 
@@ -52,7 +52,8 @@ class Cluster:
     aggregate: str = "server"
     placement: str = "striped"  # packets over the servers in turn; "whole": a tensor on one server
     racks: Sequence[int] = ()  # of each worker; none: all hosts hang on one switch
-    rack_rate: RateSpec = 0.0  # between a rack and the servers, each way
+    # Between a rack and the servers, each way; None: all that its workers' links can carry.
+    rack_rate: RateSpec | None = None
     connection_rate: float | None = None  # most that one worker and one server exchange, each way
     window_bytes: float | None = None  # packets go while less is under way from one to the other
     reaction_s: float = 0.0  # mean time after which a node's process takes what has arrived
@@ -84,8 +85,13 @@ class Cluster:
         if self.beside:
             if self.window_bytes is None:
                 raise ModelError("hosts with a worker and a server need window_bytes")
+            if len(self.server_rates) > len(self.worker_rates):
+                raise ModelError(
+                    f"servers beside workers need a host each: {len(self.server_rates)} servers "
+                    f"are more than {len(self.worker_rates)} hosts"
+                )
             if tuple(self.server_rates) != tuple(self.worker_rates[: len(self.server_rates)]):
-                raise ModelError("servers beside workers have their hosts' rates, one on each")
+                raise ModelError("servers beside workers have their hosts' rates")
         if self.racks and len(self.racks) != len(self.worker_rates):
             raise ModelError(
                 f"{len(self.racks)} racks are given for {len(self.worker_rates)} workers"
@@ -113,6 +119,13 @@ class Cluster:
             raise ModelError(f"there cannot be {workers} workers")
         rate = number("bandwidth", bandwidth, above_zero=True)
         return cls((rate,), (rate / workers,) * servers, **rest)  # type: ignore[arg-type]
+
+
+def _sum(specs: Iterable[RateSpec]) -> RateSpec:
+    """What links of these rates carry together."""
+    rates = [Rate.of(spec) for spec in specs]
+    times = sorted({time for rate in rates for time in rate.times})
+    return [(time, sum(rate.at(time) for rate in rates)) for time in times]
 
 
 class ClusterLinks:
@@ -171,7 +184,12 @@ class ClusterLinks:
                 ]
         names = sorted(set(cluster.racks))
         self.rack = [names.index(rack) for rack in cluster.racks]  # of each worker
-        rates = [cluster.rack_rate] * len(names)
+        rates = [
+            _sum(rate for rate, rack in zip(cluster.worker_rates, cluster.racks) if rack == name)
+            if cluster.rack_rate is None
+            else cluster.rack_rate
+            for name in names
+        ]
         self.rack_out = links("out of rack", rates, shared, 0.0)
         self.rack_in = links("into rack", rates, shared, 0.0)
         limit = cluster.connection_rate

@@ -201,11 +201,14 @@ class Rate:
         if not self.times or self.times[0] != 0:
             raise ModelError("a link's rates begin at time 0")
         if sorted(set(self.times)) != self.times:
-            raise ModelError("a link's rates must be in the order of their times")
+            raise ModelError("a link's rates must each begin later than the one before")
 
     @classmethod
     def of(cls, rate: float | Sequence[tuple[float, float]]) -> Rate:
         return cls([(0.0, rate)] if isinstance(rate, (int, float)) else rate)
+
+    def at(self, time: float) -> float:
+        return self.rates[bisect_right(self.times, time) - 1]
 
     def end(self, start: float, size: float) -> float:
         """When `size` bytes that begin at `start` are through."""

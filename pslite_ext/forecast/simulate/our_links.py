@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pslite_ext.forecast.simulate.cluster import Cluster
 
-# As pslite_ext/csrc/policy/fair_share.cc and process/node_options.cc have it.
+# As pslite_ext/csrc/links/fair_share.cc, policy/policy.cc and process/node_options.cc have it.
 SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
 DELAY_S, SPARE_S, QUEUE_S_MAX = 0.001, 0.020, 0.006
-PACKET_S = 0.0006  # packets are smaller where a link needs longer for one
+PACKET_S, PACKET_BYTES_MIN = 0.0006, 4 << 10  # halved while a link needs longer for one
 
 
 def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
@@ -23,11 +23,13 @@ def links_of_a_host(workers: int, servers: int, beside: bool) -> int:
     return max(workers + servers - 2, 1) if beside else max(workers, servers)
 
 
-def packet_bytes(bandwidth: float, workers: int, servers: int) -> float:
-    usual = 64 << 10 if workers <= 2 else 32 << 10
+def packet_bytes(bandwidth: float, workers: int, servers: int) -> int:
+    size = 64 << 10 if workers <= 2 else 32 << 10
     if max(workers, servers) > 4:
-        usual = 16 << 10
-    return min(usual, bandwidth * PACKET_S)
+        size = 16 << 10
+    while size > max(PACKET_BYTES_MIN, bandwidth * PACKET_S):
+        size //= 2
+    return size
 
 
 def mercury_cluster(

@@ -155,6 +155,17 @@ def test_what_stdout_s_encoding_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch
     assert kept.getvalue() == b"caf\\xe9\n"
 
 
+@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--help"]])
+def test_an_unbuffered_stdout_may_be_full_too(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(full, write_through=True))
+        assert main.main(words) == 2
+    said = "mercury doctor: stdout cannot be written: No space left on device\n"
+    assert capsys.readouterr().err == said
+
+
 def test_doctor_in_good_health() -> None:
     result = mercury("doctor", "--json")
     findings = {f["subject"]: f for f in json.loads(result.stdout)}

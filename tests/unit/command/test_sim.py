@@ -70,11 +70,18 @@ def test_predict_draws_an_iteration(capsys: pytest.CaptureFixture[str], job: str
     assert backward.count("#") == round(72 * 4 / 9.5)
 
 
-def test_predict_compares_all_policies(capsys: pytest.CaptureFixture[str], job: str) -> None:
+def test_predict_compares_all_policies(
+    capsys: pytest.CaptureFixture[str], job: str, tmp_path: Path
+) -> None:
     table = told(capsys, "predict", job, "--bandwidth", "1kB/s", "--policy", "all")["table"]
     times = {row["policy"]: row["iteration_ms"] for row in table}
     assert times["oracle"] == min(times.values())
     assert times["mercury"] == sorted(times.values())[1]
+    rounded = tmp_path / "rounded.json"  # its seconds added up in another order are fewer
+    layer = {"bytes": 0, "bp_s": 0.1, "fp_s": 0.2}
+    rounded.write_text(json.dumps({"layers": [layer] * 10}))
+    words = ["predict", str(rounded), "--bandwidth", "1kB/s", "--policy", "all"]
+    assert min(row["waits_ms"] for row in told(capsys, *words)["table"]) == 0
 
 
 def test_sweep_writes_csv_and_pictures(
@@ -92,9 +99,10 @@ def test_sweep_writes_csv_and_pictures(
 
 
 def test_required_bandwidth_of_several_models(capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "required-bandwidth", "vgg16", "lenet5", "--policies", "mercury,wfbp")
+    models = ["vgg16", "lenet5", "lenet5"]
+    found = told(capsys, "required-bandwidth", *models, "--policies", "mercury,wfbp")
     table = found["table"]
-    assert [row["model"] for row in table] == ["vgg16", "lenet5"]
+    assert [row["model"] for row in table] == ["vgg16", "lenet5 2", "lenet5 3"]
     for row in table:
         assert row["mercury"] < 0.7 * row["wfbp"]
     assert main(["required-bandwidth", "lenet5", "--latency", "1s"]) == 0
@@ -128,6 +136,9 @@ def test_a_host_s_workers_are_one_to_the_network(
     rows = told(capsys, "cluster", job, *shared, *slow)["table"]
     assert [row["host"] for row in rows] == [0, 1]
     assert rows[1]["computation_ms"] == pytest.approx(3 * rows[0]["computation_ms"])
+    one = told(capsys, "cluster", job, *words, "--workers", "2", "--node", "worker1:100B/s")
+    slow = ["--workers", "8", "--node", "worker5:100B/s"]
+    assert told(capsys, "cluster", job, *shared, *slow)["iteration_s"] == one["iteration_s"]
     planned = told(capsys, "plan", job, *shared, "-n", "8")
     assert (
         planned["enough_servers"] == told(capsys, "plan", job, *words, "-n", "2")["enough_servers"]
@@ -161,7 +172,7 @@ def test_scale_and_plan(capsys: pytest.CaptureFixture[str], job: str, tmp_path: 
     assert main(["scale", job, *words, *every, "--plot", str(tmp_path / "scale.svg")]) == 0
     words = ["plan", "lenet5", "-n", "2", "--bandwidth", "10Gbps", "--quiet"]
     assert main([*words, "--plot", str(tmp_path / "plan.png")]) == 0
-    assert "servers are enough" in capsys.readouterr().out
+    assert "servers are enough: of the numbers tried, none" in capsys.readouterr().out
 
 
 def test_a_policy_that_is_named_twice_is_one(capsys: pytest.CaptureFixture[str], job: str) -> None:
@@ -189,6 +200,8 @@ def test_a_cluster_of_your_making(
     racks = ["--workers", "4", "--servers", "1", "--racks", "2", "--rack-bandwidth", "1kB/s"]
     assert max(slowest(*racks, "--aggregate", "rack")["job"]) < max(slowest(*racks)["job"])
     assert max(slowest("--aggregate", "switch")["job"]) <= plain
+    fast = [f"--node={kind}{place}:10kB/s" for kind in ("worker", "server") for place in (0, 1)]
+    assert slowest("--racks", "1", *fast)["job"] == pytest.approx(slowest(*fast)["job"], rel=0.01)
     window = ["--latency", "100ms", "--window"]
     assert max(slowest(*window, "50")["job"]) > max(slowest(*window, "500")["job"])
     beside = max(slowest("--window", "100", "--beside")["job"])
@@ -266,7 +279,9 @@ BAD = [
     ([*PREDICT, "--policy=bytescheduler", "--partition=1e-300", "--credit=1e300"], "too large"),
     (["sweep", "vgg16", "--from", "2Gbps", "--to", "1Gbps"], "is not less than"),
     (["sweep", "vgg16", "--policies", "best"], "no policy 'best'"),
+    (["sweep", "vgg16", "--points", "1"], "--points 1: a sweep has at least two"),
     (["required-bandwidth", "vgg16", "--target", "1"], "target must be between 0 and 1"),
+    (["required-bandwidth", "vgg16", "--target", "1e-320"], "longer than can be counted"),
     (["required-bandwidth", "vgg16", "--policies", "oracle"], "name another policy"),
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--packet", "1"], "packets are too many"),
     (["scale", "vgg16", "--bandwidth", "1Gbps", "--policies=p3", "--aggregate=switch"], "servers"),
@@ -282,7 +297,9 @@ BAD = [
     ([*CLUSTER, "--slow-worker", "1:x"], "'x' is not a number"),
     ([*CLUSTER, "--slow-worker", "1:0"], "must be a finite number > 0"),
     ([*CLUSTER, "--node", "host0:1Gbps"], "a node is worker0, server0"),
+    ([*CLUSTER, "--per-host=2", "--node=worker0:1Gbps", "--node=worker1:2Gbps"], "another rate"),
     ([*CLUSTER, "--change", "5s"], "not of the form TIME:RATE"),
+    ([*CLUSTER, "--change", "0s:1Gbps"], "must each begin later than the one before"),
     ([*CLUSTER, "--jitter=-1"], "jitter must be"),
     ([*CLUSTER, "--packet", "1e-300"], "packets are too many"),
     ([*CLUSTER, "--policy", "ring"], "cannot be simulated"),
@@ -290,6 +307,7 @@ BAD = [
     ([*CLUSTER, "--reaction", "5"], "'5' is not a time"),
     ([*CLUSTER, "--beside"], "needs --window"),
     ([*CLUSTER, "--beside", "--window", "9", "--servers", "1", "--node", "server0:1Mbps"], "rates"),
+    ([*CLUSTER, "--beside", "--window", "9", "--servers", "4"], "4 servers are more than 2 hosts"),
 ]  # fmt: skip
 
 

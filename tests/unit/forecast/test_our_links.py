@@ -19,7 +19,8 @@ def test_packets_are_small_where_links_are_many_or_slow() -> None:
     assert packet_bytes(1e9, 2, 2) == 65536
     assert packet_bytes(1e9, 4, 2) == 32768
     assert packet_bytes(1e9, 4, 8) == 16384
-    assert packet_bytes(1e6, 8, 8) == 600
+    for megabits, size in ((0.1, 4096), (1, 4096), (100, 4096), (110, 8192), (500, 32768)):
+        assert packet_bytes(megabits * 1e6 / 8, 2, 2) == size  # as the core's PacketBytes
 
 
 def test_the_cluster_has_both() -> None:

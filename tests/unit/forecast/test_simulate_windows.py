@@ -128,7 +128,7 @@ def test_beside_a_link_carries_what_a_rings_does() -> None:
             {"beside": True, "window_bytes": 9, "server_rates": (2.0,)},
             "have their hosts' rates",
         ),
-        ({"beside": True, "window_bytes": 9, "server_rates": (1.0, 1.0)}, "one on each"),
+        ({"beside": True, "window_bytes": 9, "server_rates": (1.0, 1.0)}, "need a host each"),
         ({"window_bytes": 9, "aggregate": "switch"}, "sums on servers"),
     ],
 )
