@@ -11,6 +11,7 @@ import collections
 import platform
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.cluster import cluster
@@ -31,7 +32,7 @@ def train(python: str, van: str | None, arguments: list[str]) -> tuple[str, ...]
         )
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10, help="of each system")
     parser.add_argument("--steps", type=int, default=30)
@@ -40,7 +41,9 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, default=ROOT / "build" / "bench" / "repeat_training.json"
     )
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
+    if options.runs < 1 or options.steps < 1:
+        parser.error("at least one run and one step")
     arguments = ["--steps", str(options.steps), "--update-on-kvstore", options.update_on_kvstore]
     systems: dict[str, tuple[str, str | None]] = {"mercury-ps zmq": (sys.executable, "zmq")}
     if options.stock_python:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +31,15 @@ from scripts.lab.bed.disturbance import Milestones
 from scripts.lab.bed.namespaces import LabError, privilege_missing
 from scripts.lab.benches import scaling, speed
 from scripts.lab.benches.case import Case, Failure, Figures, Row
-from scripts.lab.benches.catalogue import BENCHES, LONG, ONCE, PROGRAMS, cases_of, wanted
+from scripts.lab.benches.catalogue import (
+    BENCHES,
+    CHOICES,
+    LONG,
+    ONCE,
+    PROGRAMS,
+    cases_of,
+    wanted,
+)
 from scripts.lab.benches.slow_host import SlowHost
 from scripts.lab.report import results
 from scripts.lab.systems.job import JobFailed, Process, run_job
@@ -41,6 +51,10 @@ ROOT = Path(__file__).resolve().parents[2]
 STOCK = str(ROOT / ".venv-stock" / "bin" / "python")  # where `make` puts it
 
 
+# Figures that compare with links as they were to be.
+OF_LINKS = re.compile(r"\bfloor$|/ link$|what links need$|^predicted |^simulated ")
+
+
 class Session:
     def __init__(self, out: Path, about: dict[str, object]) -> None:
         self.out = out
@@ -49,15 +63,20 @@ class Session:
         self.failures: list[Failure] = []
         self.series: dict[str, dict[str, object]] = {}  # of each case's first repeat
         self.failed = False  # something did that was tried
-        self._unshaped = privilege_missing() is not None
+        self._missing = privilege_missing()
+
+    def unshaped(self, case: Case) -> str | None:
+        """Why its links were not limited, if they were to be."""
+        return None if case.setting.loopback else self._missing
 
     def setting(self, case: Case) -> str:
         """As it was, which may be less than was wanted."""
-        unshaped = self._unshaped and not case.setting.loopback
-        return f"{case.setting}, but not shaped" if unshaped else str(case.setting)
+        return f"{case.setting}, but not shaped" if self.unshaped(case) else str(case.setting)
 
     def add(self, case: Case, figures: Figures) -> None:
         for metric, (value, unit) in figures.items():
+            if self.unshaped(case) and OF_LINKS.search(metric):
+                continue
             place = (case.bench, case.what, case.system.name, metric, self.setting(case))
             for row in self.rows:
                 if (row.bench, row.what, row.system, row.metric, row.setting) == place:
@@ -126,8 +145,9 @@ def measure(case: Case, session: Session) -> str:
     """Runs it once; what to say of it."""
     if case.memory_bytes > (there := available_bytes()):
         reason = f"needs {case.memory_bytes / 1e9:.0f} GB, {there / 1e9:.0f} GB are available"
-        session.fail(case, reason)
-        return f"skipped: {reason}"
+        return _skipped(case, session, reason)
+    if case.disturbance is not None and (missing := session.unshaped(case)) is not None:
+        return _skipped(case, session, f"its links are to change, but {missing}")
     try:
         with make_bed(case) as bed, disturbed(case, bed) as milestones:
             if case.run is not None:
@@ -171,6 +191,11 @@ def measure(case: Case, session: Session) -> str:
 def _first(figures: Figures) -> str:
     name, figure = next(iter(figures.items()))
     return f"{name} {results.number(figure.value)} {figure.unit}"
+
+
+def _skipped(case: Case, session: Session, reason: str) -> str:
+    session.fail(case, reason)
+    return f"skipped: {reason}"
 
 
 def _failed(case: Case, session: Session, reason: str) -> str:
@@ -250,6 +275,22 @@ def _nodes(text: str) -> tuple[int, int]:
     return counts
 
 
+def _above_zero(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return number
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
+    return int(text)
+
+
 def _slow(text: str) -> SlowHost:
     host, _, speed = text.partition("=")
     try:
@@ -274,19 +315,24 @@ def options() -> argparse.Namespace:
     length.add_argument("--quick", action="store_true", help=quick)
     length.add_argument("--full", action="store_true", help="all models, five repeats")
     usual = f"of each case (default: 1, 3 or 5; of {', '.join(ONCE)} always 1)"
-    add("--repeats", type=int, help=usual)
+    add("--repeats", type=_count, help=usual)
     only = "only cases whose line in --list holds this, or one of these"
     add("--match", nargs="+", metavar="TEXT", help=only)
     add("--profile", type=_profile, metavar="FILE", help="iterations of this job, nothing else")
-    of_scaling = parser.add_argument_group("the benches scaling and torch alone")
-    of_scaling.add_argument("--nodes", nargs="+", type=_nodes, metavar="NxM")
-    of_scaling.add_argument("--rate", type=float, metavar="MBIT", help="of each link, in Mbit/s")
-    of_scaling.add_argument("--scale", type=float, help="of the models' sizes")
-    of_scaling.add_argument("--models", nargs="+", choices=scaling.MODELS)
-    beside = "only with servers on the workers' hosts"
-    of_scaling.add_argument("--colocate", action="store_true", help=beside)
+    group = parser.add_argument_group("some benches alone")
+
+    def choose(name: str, words: str, **how: Any) -> None:
+        of = ", ".join(CHOICES[name])
+        group.add_argument(f"--{name}", help=f"{words} ({of})", **how)
+
+    nodes = "workers and servers; of hosts and device: hosts, and workers of each"
+    choose("nodes", nodes, nargs="+", type=_nodes, metavar="NxM")
+    choose("rate", "of each link, in Mbit/s", type=_above_zero, metavar="MBIT")
+    choose("scale", "of the models' sizes", type=_above_zero)
+    choose("models", "of these", nargs="+", choices=scaling.MODELS)
+    choose("colocate", "only with servers on the workers' hosts", action="store_true")
     slow = "one host with a slower link, such as worker0=0.5; servers on it sum less"
-    of_scaling.add_argument("--slow", type=_slow, metavar="HOST=SPEED", help=slow)
+    choose("slow", slow, type=_slow, metavar="HOST=SPEED")
     add("--list", action="store_true", help="say what would be run")
     add(
         "--stock-python",
@@ -294,7 +340,34 @@ def options() -> argparse.Namespace:
         help="Python of an environment with the stock wheel (default: $MERCURY_STOCK_PYTHON)",
     )
     add("--out", type=Path, default=ROOT / "build" / "bench" / "results.json")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    for name, of in CHOICES.items():
+        if getattr(asked, name) and (others := [b for b in _benches(asked) if b not in of]):
+            parser.error(f"--{name} is for {', '.join(of)}, not for {others[0]}")
+    return asked
+
+
+def _benches(asked: argparse.Namespace) -> list[str]:
+    if asked.profile:
+        return ["iteration"]
+    return asked.only or [b for b in BENCHES if asked.full or b not in LONG]
+
+
+def _program(bench: str) -> str:
+    """Its line in --list."""
+    return f"{bench}: a program of its own"
+
+
+def _unwritable(out: Path) -> str:
+    """Why results cannot be written there, said before they are measured; empty if they can."""
+    if out.exists() and not out.is_file():  # a device is written to as it is
+        return "it is a folder" if out.is_dir() else ""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out.parent):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def main() -> int:
@@ -303,8 +376,7 @@ def main() -> int:
     systems, missing = available(asked.systems, asked.stock_python)
     length = "quick" if asked.quick else "full" if asked.full else "usual"
     repeats = asked.repeats or {"quick": 1, "usual": 3, "full": 5}[length]
-    benches = asked.only or [b for b in BENCHES if asked.full or b not in LONG]
-    benches = ["iteration"] if asked.profile else benches
+    benches = _benches(asked)
     if asked.profile:
         cases = speed.measured(systems, asked.profile, rounds=6)
     else:
@@ -313,25 +385,37 @@ def main() -> int:
             asked.nodes, rate, asked.scale, asked.models, asked.colocate, asked.slow
         )
         cases = cases_of(benches, systems, length, chosen)
-    if asked.match is not None:
-        cases = [case for case in cases if any(text in str(case) for text in asked.match)]
+    if asked.slow and cases and all(case.disturbance is None for case in cases):
+        print(f"lab: no case has a host '{asked.slow.host}'", file=sys.stderr)
+        return 2
+
+    def matches(line: str) -> bool:
+        return asked.match is None or any(text in line for text in asked.match)
+
+    programs = [b for b in PROGRAMS if b in benches and matches(_program(b))]
+    cases = [case for case in cases if matches(str(case))]
     cases = in_turn(cases, repeats, () if asked.repeats else ONCE)
     skipped = {name: reason for name, reason in missing.items() if wanted(name, benches)}
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}", flush=True)
     if asked.list:
+        for bench in programs:
+            print(f"   ? s  {_program(bench)}")
         for case in cases:
             print(f"{case.estimate_s:4.0f} s  {case}")
         return 0
-    if not cases and not PROGRAMS.keys() & set(benches):
+    if not cases and not programs:
         print("lab: no case is like that; --list shows those that there are", file=sys.stderr)
+        return 2
+    if reason := _unwritable(asked.out):
+        print(f"lab: {asked.out} cannot be written: {reason}", file=sys.stderr)
         return 2
     about = {**results.circumstances(asked.stock_python), "length": length, "skipped": skipped}
     session = Session(asked.out, about)
     began = time.monotonic()
     ended = "done"
     try:
-        run_programs(benches, systems, session, length, repeats)
+        run_programs(programs, systems, session, length, repeats)
         measure_all(cases, session)
     except KeyboardInterrupt:
         ended = "interrupted"

@@ -55,7 +55,7 @@ class Measured:
         found = self.rows_of(Asked(bench, what, system, metric, setting))
         if len(found) > 1:
             raise ValueError(f"{bench}: {what}, {system}, {metric}: {len(found)} figures")
-        return Quantity(tuple(found[0].values), found[0].unit) if found else Quantity()
+        return Quantity.of(found[0]) if found else Quantity()
 
     def gain(
         self, bench: str, what: str, ours: str, rival: str, metric: str = "time", setting: str = ""

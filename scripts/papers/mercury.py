@@ -144,7 +144,7 @@ def _sent(m: Measured, system: str, setting: str) -> Quantity:
     rows = m.rows_of(
         Asked("scaling", "^vgg16 x 0.06,", system, "sent by a worker's host", f"^8 .*{setting}")
     )
-    return most([Quantity(tuple(row.values)) for row in rows])
+    return most([Quantity.of(row).bare() for row in rows])
 
 
 def _utilised(m: Measured) -> str:
@@ -162,6 +162,7 @@ def _utilised(m: Measured) -> str:
 
 def _first(m: Measured) -> list[str]:
     stock, fifo = (on_all_hosts(m, rival) for rival in ("stock", FIFO))
+    models = {what for (what, _), gain in zip(CASES, stock) if gain.known}
     scheduler = between(over_scheduler(m))
     spent = {
         who: between([processor_time(m, what, n, who) for what, n in CASES])
@@ -173,7 +174,7 @@ def _first(m: Measured) -> list[str]:
         for rate in ("1000", "100")
     ]
     return [
-        f"holds: six models are {between(stock)} times as fast as under stock MXNet, "
+        f"holds: {len(models)} models are {between(stock)} times as fast as under stock MXNet, "
         f"{between(fifo)} times as without preemption, at {between(floors)} of Theorem 1's floor.",
         f"does not: over a ByteScheduler with smaller pieces, it is {scheduler} times, "
         f"not 1.40, and one that a search has tuned is level ({between(tuned)} of its time); where "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from scripts.lab.benches.fabric import BOUNDS, FAR, FULL, PARTIAL
 from scripts.lab.report.fabric_tables import arrivals
@@ -35,7 +36,7 @@ def race(cell: tuple[str, str]) -> str:
 def _times(m: Measured, what: str, system: str) -> Quantity:
     """Until the target: infinite in repeats that did not arrive."""
     times, arrived = (m.one(BENCH, what, system, metric) for metric in ("time", "arrived"))
-    return Quantity(tuple(arrivals(times.values, arrived.values)), "s")
+    return replace(arrived, values=tuple(arrivals(times.values, arrived.values)), unit="s")
 
 
 def speed_up(m: Measured, cell: tuple[str, str], system: str, rival: str = RING) -> Quantity:

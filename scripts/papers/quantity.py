@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from scripts.lab.report.results import number
+from scripts.lab.benches.case import Row
+from scripts.lab.report.results import APART, SOME_APART, number, quotients
 
 NOT_MEASURED = "not measured yet"
 
@@ -16,6 +17,12 @@ class Quantity:
 
     values: tuple[float, ...] = ()  # one of each repeat; none: not measured
     unit: str = ""
+    run: str = ""  # it was measured in
+    by_turns: bool = True  # it is no quotient of what different runs have measured
+
+    @classmethod
+    def of(cls, row: Row) -> Quantity:
+        return cls(tuple(row.values), row.unit, row.run)
 
     @property
     def known(self) -> bool:
@@ -30,19 +37,19 @@ class Quantity:
         return len(self.values)
 
     def over(self, other: Quantity) -> Quantity:
-        """Repeat by repeat, since systems take turns; of the medians where numbers differ."""
         if not (self.known and other.known):
             return Quantity()
-        if self.repeats == other.repeats:
-            return Quantity(tuple(a / b for a, b in zip(self.values, other.values)))
-        return Quantity((self.median / other.median,))
+        by_turns = self.run == other.run
+        values = quotients(self.values, other.values, by_turns)
+        return Quantity(tuple(values), run=self.run, by_turns=by_turns)
 
     def bare(self) -> Quantity:
         """Where the unit is said elsewhere."""
-        return Quantity(self.values)
+        return replace(self, unit="")
 
     def times(self, factor: float, unit: str = "") -> Quantity:
-        return Quantity(tuple(value * factor for value in self.values), unit or self.unit)
+        values = tuple(value * factor for value in self.values)
+        return replace(self, values=values, unit=unit or self.unit)
 
     def beside(self, paper: float) -> str:
         """It, as a part of the paper's figure; nothing if it is not known."""
@@ -53,6 +60,7 @@ class Quantity:
             return NOT_MEASURED
         spread = (max(self.values) - min(self.values)) / 2
         parts = [number(self.median), f"± {number(spread)}" if spread > 0 else "", self.unit]
+        parts.append("" if self.by_turns else f"({APART})")
         return " ".join(part for part in parts if part)
 
 
@@ -71,4 +79,5 @@ def between(quantities: list[Quantity], unit: str = "") -> str:
     if not known:
         return NOT_MEASURED
     ends = (number(least(known).median), number(most(known).median))
-    return " ".join(filter(None, (" to ".join(dict.fromkeys(ends)), unit)))
+    apart = "" if all(q.by_turns for q in known) else SOME_APART
+    return " ".join(filter(None, (" to ".join(dict.fromkeys(ends)), unit, apart)))

@@ -2,10 +2,10 @@
 
     make papers [ARGS="--quick"] [ARGS="--only prophet"] [ARGS=--list]
 
-All of it takes hours, and needs root for the test bed; results and pages in docs/ are written anew,
-each as soon as its measurement is done. --quick measures something of each paper in a quarter of an
-hour and writes build/papers/papers.md; docs/ stays as it is. After Ctrl-C, what was measured is
-kept, and the page is written.
+All of it takes hours, and needs root for the test bed; in the end, results are added to those in
+docs/, and pages written anew. Of a case that was not measured, earlier results stay. --quick
+measures something of each paper in a quarter of an hour and writes build/papers/papers.md; docs/
+stays as it is. After Ctrl-C, what was measured is kept, and the pages are written.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from pathlib import Path
 
 from pslite_ext.command.output import code_of
 from scripts.lab.report.page import write_pages
+from scripts.lab.systems.system import MERCURY
 from scripts.papers import page
 from scripts.papers.measured import DOCS
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "papers"
+BEGAN = time.strftime("%Y%m%d_%H%M%S", time.gmtime())
 
 
 @dataclass(frozen=True)
 class Step:
-    """One run of the lab, which leaves one file of results."""
+    """One run of the lab, which leaves one file of results: of a name that no earlier one has."""
 
     name: str
     arguments: tuple[str, ...]
 
     @property
     def out(self) -> Path:
-        return BUILD / f"{self.name}.json"
+        return BUILD / f"{self.name}_{BEGAN}.json"
 
     def command(self) -> list[str]:
         out = str(self.out.relative_to(ROOT))
@@ -48,13 +50,17 @@ def _step(name: str, arguments: str) -> Step:
     return Step(name, tuple(shlex.split(arguments)))
 
 
-RACERS = "--only fabric --systems 'ring gloo' tree fabric"
+RACERS = "--only fabric --systems 'ring gloo' tree async fabric"
 FULL: dict[str, list[Step]] = {
     "mercury": [
         _step("mercury_paper", "--only mercury_paper --repeats 3"),
         _step("iteration", "--only iteration goodput sum_kernel --repeats 3"),
         _step("tuning", "--only tuning"),
         _step("jobs", "--only jobs --repeats 3"),
+        _step(
+            "scaling", "--only scaling --nodes 8x8 --rate 50 --models vgg16 --match 'vgg16 x' "
+            f"--systems {MERCURY} mpi --repeats 3"
+        ),
     ],
     "prophet": [_step("prophet", "--only prophet --repeats 3")],
     "mlfabric": [
@@ -70,10 +76,8 @@ FULL: dict[str, list[Step]] = {
             )
         ),
         _step("fabric_more", f"{RACERS} --match 'of computation' --repeats 3"),
-        _step(
-            "fabric_lda", "--only fabric --match 'LDA, C1 N1' --repeats 3 --systems async "
-            "'ring gloo' fabric"
-        ),
+        _step("fabric_lda", f"{RACERS} --match 'LDA, C1 N1' --repeats 3"),
+        _step("fabric_late", "--only fabric --match late --repeats 3 --systems fabric"),
         _step("fabric_replica", "--only fabric --match replica --repeats 3 --systems fabric"),
     ],
     "sketchdlc": [_step("captures", "--only captures --repeats 3")],
@@ -103,19 +107,16 @@ def _run(command: Sequence[str]) -> int:
     return 130 if interrupted else lab.returncode
 
 
-def measure(steps: Sequence[Step], keep: bool) -> tuple[bool, list[Path]]:
-    """Whether all went well, and what has been measured; with `keep`, docs/ has it at once."""
+def measure(steps: Sequence[Step]) -> tuple[bool, list[Path]]:
+    """Whether all went well, and what has been measured."""
     well, found = True, []
     for number, step in enumerate(steps, 1):
         shown = shlex.join(step.command()[1:])
         print(f"=== {step.name}, {number} of {len(steps)}: python {shown}", flush=True)
-        step.out.unlink(missing_ok=True)  # of an earlier run
         code = _run(step.command())
         well &= code == 0
         if step.out.exists():
             found.append(step.out)
-            if keep:
-                write_pages(DOCS, [step.out])
         if code == 130:
             break
     return well, found
@@ -137,11 +138,15 @@ def main() -> int:
         return 0
     BUILD.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    well, found = measure(steps, keep=not asked.quick)
+    well, found = measure(steps)
     if not found:
         print("make papers: nothing was measured, and nothing was written", file=sys.stderr)
         return 1
-    written = page.write(BUILD, tuple(found)) if asked.quick else page.write(DOCS)
+    if asked.quick:
+        written = page.write(BUILD, tuple(found))
+    else:
+        write_pages(DOCS, found)
+        written = page.write(DOCS)
     minutes = (time.monotonic() - began) / 60
     print(f"{written.relative_to(ROOT)}, after {minutes:.1f} min{'' if well else ', not all well'}")
     return 0 if well else 1

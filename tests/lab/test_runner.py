@@ -12,13 +12,14 @@ import pytest
 
 from scripts.lab import runner
 from scripts.lab.bed.bed import LoopbackBed
+from scripts.lab.bed.disturbance import slow_link
 from scripts.lab.bed.namespaces import LabError
 from scripts.lab.benches import catalogue
-from scripts.lab.benches.case import Case, Figure, Figures, Row
+from scripts.lab.benches.case import Case, Figure, Figures, Row, Setting
 from scripts.lab.benches.limits import LOOPBACK
 from scripts.lab.runner import Session, measure
 from scripts.lab.systems.job import JobFailed
-from scripts.lab.systems.system import system
+from scripts.lab.systems.system import MERCURY, system
 from scripts.lab.workloads.job_config import Config
 from tests.cluster import ROOT, clean_environment
 
@@ -51,6 +52,62 @@ def test_a_program_whose_job_fails_keeps_what_it_has_measured(
     assert [row.values for row in session.rows] == [[1.0]]
     assert session.failed
     assert "failed: captures: worker0 ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--only scaling --scale 0", "argument --scale: '0' is no number above 0"),
+        ("--only scaling --rate nan", "argument --rate: 'nan' is no number above 0"),
+        ("--only scaling --repeats 0", "argument --repeats: '0' is no whole number above 0"),
+        ("--only torch --slow worker0=0.5", "--slow is for scaling, not for torch"),
+        ("--only scaling idle --colocate", "wire, not for idle"),
+        ("--only scaling --nodes 2x2 --slow worker9=0.5", "no case has a host 'worker9'"),
+        ("--only sum_kernel --match nope", "no case is like that"),
+        ("--only idle --out /dev/null/x.json", "/dev/null/x.json cannot be written: "),
+        ("--only idle --out /", "/ cannot be written: it is a folder"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_at_once(
+    words: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(words, monkeypatch) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def _run(words: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    monkeypatch.setattr(sys, "argv", ["lab", *words.split(), "--systems", "zmq", MERCURY])
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # this process stays as it is
+    for measures in ("run_programs", "measure_all"):
+        monkeypatch.setattr(runner, measures, lambda *_: pytest.fail("it measures"))
+    try:
+        return runner.main()
+    except SystemExit as ended:
+        return ended.code
+
+
+def test_programs_are_listed_and_chosen_as_cases_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("--only tuning joining --match tuning --list", monkeypatch) == 0
+    assert capsys.readouterr().out == "   ? s  tuning: a program of its own\n"
+
+
+def test_where_links_cannot_be_limited_nothing_is_compared_with_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "privilege_missing", lambda: "it needs root")
+    session = Session(tmp_path / "results.json", {})
+    config = Config("train", {})
+    case = Case("scaling", "x", system("zmq", None), Setting(), config, lambda _: {}, 1)
+    names = ("time", "ratio to floor", "floor", "goodput each way / link", "predicted time")
+    session.add(case, {name: Figure(1.0, "s") for name in names})
+    assert [row.metric for row in session.rows] == ["time"]
+    session.add(replace(case, setting=LOOPBACK), {"floor": Figure(1.0, "s")})
+    assert len(session.rows) == 2
+    slow = replace(case, disturbance=slow_link("worker0", 1e6))
+    assert measure(slow, session) == "skipped: its links are to change, but it needs root"
+    assert not session.failed
 
 
 def test_a_case_may_run_jobs_of_its_own(tmp_path: Path) -> None:

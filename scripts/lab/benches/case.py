@@ -135,6 +135,9 @@ class Row:
     unit: str
     setting: str
     values: list[float]
+    # Not stored: when the run of it began, and whether what a gain compares was measured in one.
+    run: str = ""
+    by_turns: bool = True
 
     @property
     def median(self) -> float:

@@ -237,6 +237,15 @@ LONG = (
     "soak",
     "mercury_paper",
 )
+# What the command line may choose, of which benches.
+CHOICES = {
+    "nodes": ("scaling", "torch", "hosts", "wire", "device"),
+    "rate": ("scaling", "torch", "hosts", "wire", "device"),
+    "scale": ("scaling", "torch", "hosts", "wire"),
+    "models": ("scaling", "torch", "hosts", "wire"),
+    "colocate": ("scaling", "torch", "hosts", "wire"),
+    "slow": ("scaling",),
+}
 # Not repeated: long, or looking for growth, not for speed.
 ONCE = ("peers", "soak", "idle", "fabric", "accuracy", "local")
 

@@ -13,7 +13,7 @@ from scripts.lab.benches.fabric import AT_MOST_S, SCALE, seed_of
 from scripts.lab.benches.fabric_prediction import rival
 from scripts.lab.benches.race_prediction import Conditions
 from scripts.lab.report.markdown_table import Table
-from scripts.lab.report.results import by_case, cell, number
+from scripts.lab.report.results import APART, by_case, cell, number, quotients
 from scripts.lab.systems.system import ASYNC, GLOO, TREE
 
 SHARINGS = 5  # simulations of a race, which links that are shared otherwise may change by a tenth
@@ -69,20 +69,32 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[re.Match[str], dict[str, dict[
             yield match, of
 
 
+def _beside_ring(of: dict[str, dict[str, Row]], name: str) -> str:
+    """A rival's time, and the ring's over it."""
+    if name not in of:
+        return ""
+    time = _time(of[name])
+    ring, other = (_arrivals(of.get(system, {})) for system in (GLOO, name))
+    if name == GLOO or not (ring and other and math.isfinite(statistics.median_high(other))):
+        return time
+    by_turns = of[GLOO]["time"].run == of[name]["time"].run
+    gain = statistics.median(quotients(ring, other, by_turns))
+    return f"{time} ({gain:.2f}{'' if by_turns else f', {APART}'})"
+
+
 def by_cell(rows: Sequence[Row]) -> list[str]:
     found: dict[str, list[list[str]]] = {}
     for match, of in _cells(rows):
-        cells = [_time(of[name]) if name in of else "" for name in RIVALS]
-        ring, *times = [_arrivals(of.get(name, {})) for name in RIVALS]
-        for i, came in enumerate(times, 1):
-            if ring and came and math.isfinite(took := statistics.median_high(came)):
-                cells[i] += f" ({statistics.median(ring) / took:.2f})"
+        cells = [_beside_ring(of, name) for name in RIVALS]
         servers = f", servers: {match['servers']}" if match["servers"] else ""
         line = [f"{match['stragglers']} {match['network']}{servers}", *cells]
         found.setdefault(match["target"], []).append(line)
     lines: list[str] = []
     for target, of_target in sorted(found.items()):
-        title = f"Seconds until {100 * float(target):g} % are known, and the ring's over it:"
+        title = (
+            f"Seconds until {100 * float(target):g} % are known, and in brackets the ring's over "
+            f"it, the median of the repeats' own quotients ({APART}: of the medians):"
+        )
         lines += Table(title, ["", *RIVALS], of_target).lines()
     return lines
 

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from scripts.lab.benches.case import Row
+from scripts.lab.benches.catalogue import PROGRAMS
 from scripts.lab.report.ddp_table import against_ddp
 from scripts.lab.report.fabric_tables import by_cell, by_race, foretold, sampling
 from scripts.lab.report.markdown_table import Table
 from scripts.lab.report.pictures import Pictures
-from scripts.lab.report.results import Results, by_case, cell, place_of
+from scripts.lab.report.results import GAIN, Results, by_case, cell, place_of
 from scripts.lab.report.scaling_table import by_hosts
 from scripts.lab.report.summary import headings, pages, summary
 
@@ -36,12 +37,22 @@ def _case(rows: list[Row]) -> list[str]:
     """One table: a line for each system, a column for each metric."""
     columns = {row.metric: row.unit for row in rows}
     heads = [f"{metric} [{unit}]" if unit else metric for metric, unit in columns.items()]
-    most = max(len(row.values) for row in rows)
-    repeats = "once" if most == 1 else f"{most} repeats"
+    counts = {len(row.values) for row in rows if GAIN not in row.metric}
+    most = max(counts)
+    repeats = "once" if most == 1 else f"{'up to ' * (len(counts) > 1)}{most} repeats"
     (found,) = by_case(rows).values()
-    lines = [[name, *(cell(of.get(m)) for m in columns)] for name, of in found.items()]
+    lines = [[name, *(_repeated(of.get(m), most) for m in columns)] for name, of in found.items()]
     title = f"{rows[0].what}; {rows[0].setting}; {repeats}:"
     return Table(title, ["system", *heads], lines).lines()
+
+
+def _repeated(row: Row | None, most: int) -> str:
+    """A cell, with the number of repeats where some are missing. Programs repeat only some of what
+    they measure."""
+    text = cell(row)
+    if row is None or GAIN in row.metric or row.bench in PROGRAMS or len(row.values) == most:
+        return text
+    return f"{text} ({len(row.values)} of {most})"
 
 
 def _measured_by(runs: list[dict[str, Any]]) -> list[str]:

@@ -9,11 +9,12 @@ import json
 import os
 import platform
 import shlex
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ COMPARED = {
     ("cpu", "server processor time"): False,
 }
 GAIN = " gain over "
+APART = "not by turns"  # a gain over what another run has measured
+SOME_APART = "(not all by turns)"
 REFERENCES = ("stock", "stock-p3")
 REFERENCES_OF = {"prophet": ("mercury-bytescheduler", "mercury-mercury")}
 
@@ -75,6 +78,13 @@ def _short(word: str) -> str:
     return str(path.relative_to(ROOT)) if inside else word
 
 
+def quotients(above: Sequence[float], below: Sequence[float], by_turns: bool) -> list[float]:
+    """Repeat by repeat of what took turns, else the medians' one."""
+    if by_turns and len(above) == len(below):
+        return [a / b for a, b in zip(above, below)]
+    return [statistics.median(above) / statistics.median(below)]
+
+
 def with_gains(rows: list[Row]) -> list[Row]:
     """The rows, and how many times better ours are than each reference in the same case."""
     found = {(r.bench, r.what, r.setting, r.metric, r.system): r for r in rows}
@@ -89,11 +99,11 @@ def with_gains(rows: list[Row]) -> list[Row]:
             other = found.get((row.bench, row.what, row.setting, row.metric, name))
             if other is None or min(row.median, other.median) <= 0:
                 continue
-            gain = other.median / row.median
-            if COMPARED[row.bench, row.metric]:
-                gain = 1 / gain
+            above, below = (row, other) if COMPARED[row.bench, row.metric] else (other, row)
+            by_turns = row.run == other.run
+            gains = quotients(above.values, below.values, by_turns)
             metric = f"{row.metric},{GAIN}{name}"
-            result.append(Row(row.bench, row.what, row.system, metric, "", row.setting, [gain]))
+            result.append(replace(row, metric=metric, unit="", values=gains, by_turns=by_turns))
     order = {key: i for i, key in enumerate(dict.fromkeys(map(place_of, rows)))}
     return sorted(result, key=lambda row: (order[place_of(row)], GAIN in row.metric))
 
@@ -109,7 +119,7 @@ class Results:
         self.series: dict[str, dict[Place, dict[str, Points]]] = {kind: {} for kind in KINDS}
         runs = [json.loads(path.read_text()) for path in paths]
         for run in sorted(runs, key=lambda run: str(run["started"])):
-            found = [Row(**row) for row in run["rows"]]
+            found = [Row(**row, run=str(run["started"])) for row in run["rows"]]
             failed = [Failure(**failure) for failure in run["failures"]]
             for row in found:
                 rows[place_of(row), row.system, row.metric] = row
@@ -149,7 +159,7 @@ def write(
     """Each row and each series in a line of its own, so that two files can be compared."""
     content: dict[str, Any] = {
         **about,
-        "rows": [asdict(row) for row in rows],
+        "rows": [_stored(row) for row in rows],
         "failures": [asdict(failure) for failure in failures],
         "series": drawn(series),
     }
@@ -157,6 +167,10 @@ def write(
     members = (f"{json.dumps(name)}: {_lined(value)}" for name, value in content.items())
     with whole_file(path) as file:
         file.write(("{" + ",\n".join(members) + "}\n").encode())
+
+
+def _stored(row: Row) -> dict[str, Any]:
+    return {name: of for name, of in asdict(row).items() if name not in ("run", "by_turns")}
 
 
 def _lined(value: object) -> str:
@@ -174,7 +188,7 @@ def cell(row: Row | None) -> str:
     if row is None:
         return ""
     spread = f" ± {number(row.spread / 2)}" if row.spread > 0 else ""
-    return number(row.median) + spread
+    return number(row.median) + spread + ("" if row.by_turns else f" ({APART})")
 
 
 def table(rows: Iterable[Row]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scripts.lab.report.markdown_table import tables
+from scripts.lab.report.results import APART, SOME_APART
 
 SUMMARY = Path(__file__).with_name("summary.md")
 HEADING = re.compile(r"^## \[(.+)\]\(benchmarks/(\w+)\.md\)$", re.MULTILINE)
@@ -47,8 +48,10 @@ def figures(known: Mapping[str, str], asked: str) -> str:
         for head, cell in zip(table.heads, row)
         if re.fullmatch(column, head)
     ]
-    cells = sorted((cell.split()[0] for cell in found if re.match(r"-?\d", cell)), key=float)
-    return " to ".join(dict.fromkeys((cells[0], cells[-1]))) if cells else NOT_MEASURED
+    numbers = [cell for cell in found if re.match(r"-?\d", cell)]
+    cells = sorted((cell.split()[0] for cell in numbers), key=float)
+    apart = f" {SOME_APART}" if any(APART in cell for cell in numbers) else ""
+    return " to ".join(dict.fromkeys((cells[0], cells[-1]))) + apart if cells else NOT_MEASURED
 
 
 def _is_about(pattern: str, title: str, row: Sequence[str]) -> bool:

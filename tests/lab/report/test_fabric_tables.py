@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -44,6 +45,14 @@ def test_cells_stand_beside_the_ring() -> None:
     assert text.index("80 %") < text.index("| C2 N1") < text.index("93 %")
     assert "N2" not in text  # which is no cell of the table
     assert text.count(" | ".join(RIVALS)) == 2
+
+
+def test_quotients_are_those_of_repeats_that_took_turns() -> None:
+    what = "C2 N1, to 0.8"
+    rows = [_row(what, GLOO, "time", 4.0, 6.0, 9.0), _row(what, "tree", "time", 8.0, 3.0, 3.0)]
+    assert "| 6 ± 2.5 | 3 ± 2.5 (2.00) |" in "\n".join(by_cell(rows))
+    rows[1] = replace(rows[1], values=[8.0, 3.0, 1.0], run="another")
+    assert "| 6 ± 2.5 | 3 ± 3.5 (2.00, not by turns) |" in "\n".join(by_cell(rows))
 
 
 def test_who_did_not_always_arrive_is_not_as_fast_as_when_it_did() -> None:

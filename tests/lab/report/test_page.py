@@ -62,6 +62,33 @@ def test_gains_say_how_many_times_better() -> None:
     )
     gains = {r.metric: r.median for r in rows if "gain" in r.metric}
     assert gains == {"time, gain over stock": 2.1}
+    turns = with_gains([row("stock", "time", 2.0, 4.0, 9.0), row("zmq", "time", 1.0, 1.0, 3.0)])
+    assert turns[-1].values == [2.0, 4.0, 3.0]
+
+
+def test_what_did_not_take_turns_is_compared_by_medians_and_says_so(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks" / "communication.md"
+    for started, name, values in (("1", "stock", (2.0, 4.0, 9.0)), ("2", "zmq", (1.0, 2.0, 3.0))):
+        write(
+            tmp_path / f"{name}.json",
+            {**ABOUT, "started": started},
+            [row(name, "time", *values)],
+            [],
+        )
+        write_pages(tmp_path, [tmp_path / f"{name}.json"])
+    assert "| zmq | 2 ± 1 | 2 (not by turns) |" in page.read_text()
+
+
+def test_a_table_says_where_repeats_are_missing(tmp_path: Path) -> None:
+    page, _ = page_of(tmp_path, [row("stock", "time", 2.0), row("zmq", "time", 1.0, 1.0, 3.0)])
+    assert "vgg16; 2 workers; up to 3 repeats:" in page
+    assert "| stock | 2 (1 of 3) |" in page
+    assert "| zmq | 1 ± 1 | 2 |" in page
+    search = [
+        replace(r, bench="tuning") for r in (row("a", "search", 9.0), row("a", "time", 1.0, 1.0))
+    ]
+    page, _ = page_of(tmp_path, search)
+    assert "| a | 9 | 1 |" in page  # which is searched for once
 
 
 def test_results_hold_repeats_median_and_spread_and_become_a_page(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ WORDS = """# Benchmarks
 ## [Times](benchmarks/times.md)
 
 Ours: {times; ours; time}; on few: {times; ^few; ours|theirs; time}; {times; theirs; time|ratio};
-{times; nobody; time}.
+{times; nobody; time}; {times; ours; ratio}.
 
 ## [Not run](benchmarks/not_run.md)
 
@@ -32,7 +32,7 @@ many hosts; once:
 
 | system | time [s] | ratio |
 |---|---|---|
-| ours | 10.0 | 0.5 |
+| ours | 10.0 | 0.5 (not by turns) |
 | theirs | > 45 | 0.5 |
 """
 
@@ -45,5 +45,8 @@ def test_ranges_are_of_the_rows_and_columns_asked_for(
     (tmp_path / "times.md").write_text(TIMES)
     assert summary.headings() == {"times": "Times", "not_run": "Not run"}
     page = summary.summary(summary.pages(tmp_path))
-    assert "Ours: 10.0; on few: 9.50 to 10.0; 0.5 to 9.50;\n(not measured).\n" in page
+    assert (
+        "Ours: 10.0; on few: 9.50 to 10.0; 0.5 to 9.50;\n"
+        "(not measured); 0.5 to 1.0 (not all by turns).\n" in page
+    )
     assert "Not run" not in page
