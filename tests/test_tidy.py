@@ -220,6 +220,11 @@ def test_nothing_but_its_tests_knows_the_classic_path() -> None:
     assert [name for name in knows if not name.startswith(of_it)] == []
 
 
+def test_every_fuzz_target_has_its_inputs() -> None:
+    targets = {path.stem.removesuffix("_fuzz") for path in (ROOT / "tests/fuzz").glob("*_fuzz.cc")}
+    assert targets == {path.name for path in (ROOT / "tests/fuzz/corpus").iterdir()}
+
+
 def test_every_header_says_what_it_is_for() -> None:
     for path in core(".h"):
         opening = path.read_text().split("#pragma once")[0]

@@ -66,7 +66,7 @@ std::vector<Input> ReadCorpus(const std::filesystem::path& path) {
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
       files.push_back(entry.path());
     }
-  } else {
+  } else if (std::filesystem::exists(path)) {
     files.push_back(path);
   }
   std::sort(files.begin(), files.end());  // the same run for a seed on every file system
