@@ -1,5 +1,6 @@
 # Everything is set up by the targets themselves, given a C++17 compiler, make, git and Python: 3.9 to
 # 3.12, as MXNet runs with these; for `make wheel`, later ones, too.
+$(if $(word 2,$(CURDIR)),$(error the path of this folder has a space, which make cannot do with: $(CURDIR)))
 PYTHON ?= python3
 VENV := .venv
 STOCK := .venv-stock
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly alone bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: FORCE help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly alone bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -35,8 +36,10 @@ $(NATIVE): $(SOURCES) $(VENV)/.tools
 	$(BIN)/cmake --build $(CMAKE_BUILD) -j $(JOBS) --target _core
 	cp $(CMAKE_BUILD)/$(notdir $(NATIVE)) $@.new && mv $@.new $@  # who has it loaded keeps it
 
-MXNET_DIST = dist/.$(or $(MXNET_WHEEL),mxnet)
-$(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py pslite_ext/__init__.py
+# Made anew if its wheel is gone: there is one at a time.
+MXNET = $(or $(MXNET_WHEEL),mxnet)
+MXNET_DIST = dist/.$(MXNET)
+$(MXNET_DIST): $(wildcard patches/mxnet/*) patches/sources.toml scripts/build_wheel.py scripts/patches.py pslite_ext/__init__.py $(if $(wildcard dist/$(subst -,_,$(MXNET))-1.9.1+*.whl),,FORCE)
 	$(PYTHON) -m scripts.build_wheel
 	touch $@
 
@@ -88,7 +91,7 @@ wheels: $(MXNET_DIST) $(WHEEL_TOOLS)/.ready $(VENV)/.tools  ## the same for ever
 WHEEL_PLATFORM ?= auto
 define wheels_of
 	rm -rf build/wheels dist/mercury_ps-*.whl
-	for python in $(1); do SOURCE_DATE_EPOCH=1652659200 $$python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels . || exit; done
+	umask 022; for python in $(1); do SOURCE_DATE_EPOCH=1652659200 $$python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir build/wheels . || exit; done
 	for wheel in build/wheels/mercury_ps-*.whl; do PATH=$(abspath $(WHEEL_TOOLS)/bin):$$PATH auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist $$wheel || exit; done
 endef
 
@@ -203,4 +206,4 @@ docs: build/docs/.ready  ## docs/ as a site in build/site; a dead link fails it
 	COLUMNS=100 build/docs/bin/python -m mkdocs build --config-file scripts/docs/mkdocs.yml
 
 clean:  ## remove what was built (downloads stay)
-	rm -rf build/cmake build/src build/demo dist pslite_ext/_core*.so $(VENV)/.ready
+	rm -rf build/cmake build/src build/demo build/docs build/tidy build/wheels build/wheel-tools dist pslite_ext/_core*.so $(VENV)/.ready

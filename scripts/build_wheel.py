@@ -113,6 +113,8 @@ def build(source: patches.Source, archive: Path, out: Path) -> Path:
                 add(f"{new_info}/licenses/{name}", text.encode(), 0o644)
             record.append(f"{new_info}/RECORD,,\n")
             add(f"{new_info}/RECORD", "\n".join(record).encode(), 0o644)
+    for other in out.glob("mxnet*.whl"):  # two write the same files: dist/*.whl has one
+        other.unlink()
     part.replace(target)
     return target
 

@@ -30,7 +30,10 @@ from pathlib import Path
 try:
     import tomllib
 except ModuleNotFoundError:  # Python < 3.11
-    from pip._vendor import tomli as tomllib
+    try:
+        from pip._vendor import tomli as tomllib
+    except ModuleNotFoundError:
+        sys.exit(f"{sys.executable} has no pip, which fetches sources (Debian: python3-pip)")
 
 ROOT = Path(__file__).resolve().parent.parent
 PATCHES = ROOT / "patches"
@@ -93,16 +96,19 @@ def fetch(source: Source) -> Path:
         DOWNLOADS.mkdir(parents=True, exist_ok=True)
         print(f"fetching {source.project} {source.version}", flush=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--disable-pip-version-check", "--dest", str(DOWNLOADS)]
+        command += ["--disable-pip-version-check", "--dest", str(DOWNLOADS), "--require-hashes"]
         if source.kind == "sdist":
             command += ["--no-binary", source.project]
-        done = subprocess.run(
-            [*command, f"{source.project}=={source.version}"], capture_output=True, text=True
-        )
-        # pip also asks an sdist for its metadata and may fail there; the file is what counts.
+        # pip runs code of an sdist for its metadata: only if it is the right one.
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
+            wanted.write(f"{source.project}=={source.version} --hash=sha256:{source.sha256}\n")
+            wanted.flush()
+            done = subprocess.run([*command, "-r", wanted.name], capture_output=True, text=True)
+        # It may fail there; the file is what counts.
         if not archive.exists():
-            errors = [line for line in done.stderr.splitlines() if "error" in line.lower()]
-            reason = (errors or ["pip gave no reason"])[0].strip()
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            errors = [line for line in said if "error" in line.lower()] or said[-1:]
+            reason = (errors or ["pip gave no reason"])[0]
             raise PatchError(f"{source.file} could not be downloaded: {reason}")
     found = file_sha256(archive)
     if found != source.sha256:
@@ -242,8 +248,11 @@ def apply(source: Source, tree: Path, until: str | None = None) -> None:
     """Unpacks and patches into `tree`, unless exactly that is there already."""
     stamp = tree / ".mercury-stamp"
     wanted = stamp_of(source) if until is None else f"until {until}"
-    if until is None and stamp.exists() and stamp.read_text() == wanted:
+    there = stamp.read_text() if stamp.exists() else ""
+    if until is None and there == wanted:
         return
+    if tree.exists() and (not there or there.startswith("until")):  # somebody's, or edited
+        raise PatchError(f"{tree} is there already: remove it first")
     archive = fetch(source)
     tree.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=tree.parent) as folder:

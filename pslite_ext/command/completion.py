@@ -3,7 +3,8 @@
 The shell's part is a few lines that ask us, with the words so far; the answer comes from the same
 parsers that read the command. Nothing has to be made anew when an option is added. (shtab knows no
 fish, and argcomplete would be a dependency for every user.) Where a word may be a file's name, we
-answer nothing, and the shell completes it as it does elsewhere.
+answer nothing, and the shell completes it as it does elsewhere. Whoever is to run is asked: there
+may be other commands of that name.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from collections.abc import Sequence
 
 from pslite_ext.command_line import Parser, options_of
 
-ASK = "mercury completion --words"
+ASK = "completion --words"
 SHELLS = {
     "bash": f"""\
 _mercury() {{
     local IFS=$'\\n'
-    COMPREPLY=($(compgen -W "$({ASK} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2> /dev/null)" \\
-        -- "${{COMP_WORDS[COMP_CWORD]}}"))
+    local found=$("${{COMP_WORDS[0]}}" {ASK} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2> /dev/null)
+    COMPREPLY=($(compgen -W "$found" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _mercury mercury mercury-ps
 """,
@@ -27,7 +28,7 @@ complete -o default -F _mercury mercury mercury-ps
 #compdef mercury mercury-ps
 _mercury() {{
     local -a found
-    found=("${{(@f)$({ASK} "${{(@)words[2,CURRENT]}}" 2> /dev/null)}}")
+    found=("${{(@f)$("$words[1]" {ASK} "${{(@)words[2,CURRENT]}}" 2> /dev/null)}}")
     if [[ -n "$found" ]]; then
         compadd -- $found
     else
@@ -40,7 +41,7 @@ compdef _mercury mercury mercury-ps
 function __mercury
     set -l before (commandline -opc)
     set -l last (commandline -ct)
-    set -l found ({ASK} $before[2..] "$last" 2> /dev/null)
+    set -l found ($before[1] {ASK} $before[2..] "$last" 2> /dev/null)
     if test -n "$found"
         printf '%s\\n' $found
     else

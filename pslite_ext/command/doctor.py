@@ -117,9 +117,11 @@ def check_frameworks(
         if "+mercury" in text:
             yield Diagnosis("OK", "mxnet", f"{text}, patched")
         else:
-            yield Diagnosis(
-                "FAIL", "mxnet", f"{text} is not patched: install the patched wheel over it"
-            )
+            how = f"pip uninstall {name}, then install the patched wheel (make wheel)"
+            yield Diagnosis("FAIL", "mxnet", f"{text} is not patched: {how}")
+    if mxnets[1:]:
+        text = f"{' and '.join(mxnets)} write the same files: uninstall all, then install one"
+        yield Diagnosis("FAIL", "mxnet", text)
     if torch is not None:
         least = ".".join(map(str, TORCH_LEAST))
         good = not is_too_old(torch)

@@ -55,6 +55,9 @@ def code_of(name: str, run: Callable[[], int]) -> int:
             _forget_output()
             print(f"{name}: {_unwritable(error)}", file=sys.stderr)
             return 2
+        if error.filename is None and error.errno == errno.ENOENT:  # os.getcwd has no name for it
+            print(f"{name}: the current folder is gone: change to another one", file=sys.stderr)
+            return 2
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise
         print(f"{name}: {error.strerror}: raise the limit, as by `ulimit -n 4096`", file=sys.stderr)

@@ -64,5 +64,7 @@ def test_the_library_is_untouched(wheel: Path) -> None:
 
 def test_rebuilt_byte_for_byte(wheel: Path, tmp_path: Path) -> None:
     source = patches.find_source("mxnet")
+    (tmp_path / "mxnet_cu112-1.9.1+mercury.1-py3-none-any.whl").touch()
     again = build_wheel.build(source, patches.fetch(source), tmp_path)
     assert patches.file_sha256(again) == patches.file_sha256(wheel)
+    assert [*tmp_path.iterdir()] == [again]  # the other's files would be installed over its

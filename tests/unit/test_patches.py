@@ -94,6 +94,39 @@ def test_wrong_hash(source: patches.Source, tmp_path: Path) -> None:
     assert not (tmp_path / "tree").exists()
 
 
+def test_nothing_runs_of_another_archive(
+    source: patches.Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index").mkdir()
+    with tarfile.open(tmp_path / "index" / source.file, "w:gz") as sdist:
+        text = f"open({str(tmp_path / 'ran')!r}, 'w')"
+        info = tarfile.TarInfo("pkg-1/setup.py")
+        info.size = len(text)
+        sdist.addfile(info, io.BytesIO(text.encode()))
+    (patches.DOWNLOADS / source.file).unlink()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "0")  # there is nothing to isolate it with
+    with pytest.raises(patches.PatchError, match="MATCH THE HASHES"):
+        patches.fetch(source)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("until", [None, "edit.patch"])
+def test_what_somebody_has_edited_is_not_replaced(
+    source: patches.Source, tmp_path: Path, until: str | None
+) -> None:
+    tree = tmp_path / "tree"
+    if until:
+        patches.apply(source, tree, until)
+    else:
+        tree.mkdir()
+    (tree / "file.py").write_text("mine")
+    with pytest.raises(patches.PatchError, match="is there already: remove it first"):
+        patches.apply(source, tree, until)
+    assert (tree / "file.py").read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

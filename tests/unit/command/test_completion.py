@@ -49,20 +49,21 @@ def test_every_command_has_a_parser() -> None:
 
 
 ASKS = {
-    "bash": "{script}\nCOMP_WORDS=(mercury trace st); COMP_CWORD=2\n"
+    "bash": "{script}\nCOMP_WORDS=(mercury-ps trace st); COMP_CWORD=2\n"
     "_mercury; echo ${{COMPREPLY[@]}}",
     "zsh": "compdef() {{ }}\ncompadd() {{ shift; print -l -- $@ }}\n{script}\n"
-    "words=(mercury trace st); CURRENT=3; _mercury",
-    "fish": "{script}\ncomplete -C 'mercury trace st'",
+    "words=(mercury-ps trace st); CURRENT=3; _mercury",
+    "fish": "{script}\ncomplete -C 'mercury-ps trace st'",
 }
 
 
 @pytest.mark.parametrize("shell", sorted(SHELLS))
 def test_shells_complete(shell: str, tmp_path: Path) -> None:
+    """Where another program is called mercury, too."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
-    mercury = tmp_path / "mercury"
+    mercury = tmp_path / "mercury-ps"
     mercury.write_text(f'#!/bin/sh\nexec {sys.executable} -m tracer "$@"\n')
     mercury.chmod(0o755)
     env = clean_environment(

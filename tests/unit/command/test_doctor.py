@@ -74,6 +74,10 @@ def test_the_tree_is_found_before_what_is_installed(tmp_path: Path) -> None:
         ({"mxnet": "1.9.1+mercury.1", "numpy": "1.26.4"}, {"mxnet": "OK", "numpy": "OK"}),
         ({"mxnet": "1.9.1", "numpy": "2.2.0"}, {"mxnet": "FAIL", "numpy": "FAIL"}),
         ({"mxnet-cu112": "1.9.1+mercury.1"}, {"mxnet": "OK", "numpy": "FAIL"}),
+        (
+            {"mxnet": "1.9.1+mercury.1", "mxnet-cu112": "1.9.1+mercury.1", "numpy": "1.26.4"},
+            {"mxnet": "FAIL", "numpy": "OK"},
+        ),
         # Whom MXNet is no business of.
         ({"torch": "2.4.1+cpu", "numpy": "2.2.0"}, {"torch": "OK"}),
         ({"torch": "1.13.1"}, {"torch": "FAIL"}),

@@ -166,6 +166,17 @@ def test_an_unbuffered_stdout_may_be_full_too(
     assert capsys.readouterr().err == said
 
 
+def test_a_folder_that_was_removed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main.main(["doctor"]) == 2
+    assert "mercury doctor: the current folder is gone" in capsys.readouterr().err
+
+
 def test_doctor_in_good_health() -> None:
     result = mercury("doctor", "--json")
     findings = {f["subject"]: f for f in json.loads(result.stdout)}
