@@ -88,13 +88,15 @@ class Checkpoint:
                 "give the path"
             )
         try:
-            self._folder = Folder(Path(folder))
+            self._folder = Folder(Path(folder).absolute())  # wherever the script goes
         except OSError as error:
             raise InvalidArgumentError(f"checkpoint: the folder cannot be used: {error}") from None
         if (whole := self._folder.root.resolve()) in _folders:
             raise InvalidArgumentError(
                 f"checkpoint: {folder} is another checkpoint's: name all that is saved in one call"
             )
+        if seat.rank == 0 and (why := self._folder.why_unwritable()) is not None:
+            print(f"mercury: checkpoint: nothing can be written now: {why}", file=sys.stderr)
         self._front, self._rank, self._seat = front, seat.rank, seat
         self._every, self._keep = every, keep
         self._writer = Writer()

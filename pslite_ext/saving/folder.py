@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -46,6 +47,13 @@ class Folder:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
         os.scandir(root).close()
+
+    def why_unwritable(self) -> OSError | None:
+        try:
+            tempfile.TemporaryFile(dir=self.root).close()
+        except OSError as error:
+            return error
+        return None
 
     def path(self, place: Place, part: str) -> Path:
         return self.root / str(place) / f"{part}.mercury"

@@ -37,13 +37,18 @@ class _Counted(io.RawIOBase):
         self._file = file
         self.digest = _new_digest()
         self.length = 0
+        self.failure: OSError | None = None
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        self._file.write(view)
+        try:
+            self._file.write(view)
+        except OSError as error:
+            self.failure = error
+            raise
         self.digest.update(view)
         self.length += len(view)
         return len(view)
@@ -92,7 +97,10 @@ def write(path: Path, dump: Callable[[Any], None]) -> None:
     try:
         with open(unfinished, "wb") as file:
             counted = _Counted(file)
-            dump(counted)
+            try:
+                dump(counted)
+            except Exception as error:  # torch has words of its own for a full disk
+                raise counted.failure or error from None
             length = counted.length.to_bytes(_LENGTH_BYTES, "little")
             file.write(counted.digest.digest() + length + _MARK)
             file.flush()

@@ -16,7 +16,7 @@ import torch
 
 from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
-from pslite_ext.torch.entries import ParameterEntry
+from pslite_ext.torch.entries import ParameterEntry, entry_of
 from pslite_ext.torch.layouts import order_of
 from pslite_ext.torch.values import memory, type_name, wire_key
 from pslite_ext.torch.words import NUMBERS, said_alike, words_of
@@ -235,6 +235,9 @@ class Agreement:
             self._has_loaded = False
             state = "".join(_state(self._names, self._optimizer))
             own = torch.tensor(list(state.encode()), dtype=torch.uint8, device="cpu")
-            both = digest([*self._names, own])
+            # What learns without the optimizer is each worker's own, and what is frozen may follow.
+            apart = any(p.requires_grad and not entry_of(p) for p in self._names)
+            alike = [p for p in self._names if entry_of(p) or not apart]
+            both = digest([*alike, own])
             self._checkpoint = f"loaded a checkpoint with digest {both}"
         return self._checkpoint

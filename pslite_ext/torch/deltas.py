@@ -38,6 +38,12 @@ class SharedParameter:
                 f"{tuple(self.stride)}: convert the model before mercury.local_steps"
             )
 
+    def is_apart(self) -> bool:
+        """From the copy."""
+        own, shared = self.parameter, self.shared
+        kinds = (own.dtype, own.device), (shared.dtype, shared.device)
+        return kinds[0] != kinds[1] or not torch.equal(own, shared)
+
 
 class Delta:
     """Of some neighbours, as one tensor. Without a sender there is only this worker."""

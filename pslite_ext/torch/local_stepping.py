@@ -16,7 +16,7 @@ from pslite_ext import _core
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.job.wire import Wire, codec_for
 from pslite_ext.torch import this_worker
-from pslite_ext.torch.checks import check_pair, check_time
+from pslite_ext.torch.checks import check_pair, check_time, say_not_given
 from pslite_ext.torch.deltas import Delta, SharedParameter
 from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.fragment_schedule import FragmentSchedule, check_alpha, refuse
@@ -50,6 +50,10 @@ def _check_hooks(optimizer: Any) -> None:
 
 def _count(fragments: Any) -> Any:
     """How many there are; what is no number is for the schedule to refuse."""
+    if isinstance(fragments, torch.nn.Module) and not isinstance(fragments, torch.nn.ModuleList):
+        refuse(
+            f"fragments is a {type(fragments).__name__}; a number or a list of modules is needed"
+        )
     if not isinstance(fragments, (list, tuple, torch.nn.ModuleList)):
         return fragments
     for number, module in enumerate(fragments):
@@ -118,6 +122,8 @@ def local_steps(
     alone = workers == 1 == _core.places()
     number = next(models)
     if not alone:
+        if _core.rank() == 0:
+            say_not_given(optimizer, all_names, BY)
         claim_arguments(number, arguments)
         claim_parts(number, parts, names, codecs.__getitem__, optimizer)
         if _core.outside() is None:  # else it is given today's, once it is let in
@@ -139,7 +145,7 @@ def local_steps(
         module._register_load_state_dict_pre_hook(Hook(training.loads))
     optimizer._mercury = training
     trained.append((model, optimizer))
-    this_worker.at_end(training.synchronize)
+    this_worker.at_end(training.finish)
     return model, optimizer
 
 

@@ -160,6 +160,18 @@ class LocalTraining:
         for fragment in self._fragments:
             fragment.wait()
 
+    def finish(self) -> None:
+        """The script has ended well. Were there too few steps, or some that no hook has counted?"""
+        self.synchronize()
+        members = [member for fragment in self._fragments for member in fragment.members]
+        never = self._steps < self._schedule.interval and any(m.is_apart() for m in members)
+        if never and _core.rank() == 0:
+            print(
+                f"mercury: weights never came together: {self._steps} of every="
+                f"{self._schedule.every} steps were counted (calls of optimizer.step())",
+                file=sys.stderr,
+            )
+
     @contextmanager
     def shared(self) -> Iterator[None]:
         """The model's parameters have the values that all workers have alike."""

@@ -2,7 +2,8 @@
 each worker's own buffers, random numbers, and whatever else has a `state_dict`.
 
 In local steps, weights and the optimizer's state are each worker's own; the copies that all have
-alike, and the outer optimizer's state, are saved in the optimizer's name.
+alike, and the outer optimizer's state, are saved in the optimizer's name. Where anything that is
+trained is each worker's own, so is all that `wrap` does not train, for it may follow that.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import copy
 import io
 import itertools
 import re
+import sys
 import weakref
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +32,7 @@ from pslite_ext.torch.deltas import SharedParameter
 from pslite_ext.torch.entries import wrapped
 from pslite_ext.torch.local_training import LocalTraining
 from pslite_ext.torch.modules import refuse_sharded
+from pslite_ext.torch.optimizers import parameters_of
 
 _NUMPY = "of numpy"  # the key of what stands for an array
 _TENSOR = "of torch"  # of what stands for a tensor, in the first part
@@ -42,6 +45,7 @@ _PARTS = {  # of sparse tensors
     torch.sparse_bsc: (*_COLUMNS, "values"),
 }
 _CLASS = re.compile(r"GLOBAL (\S+)")  # as torch names what it does not load
+_MAPPINGS = (dict, OrderedDict, Counter)  # which come back as what they were
 saved: weakref.WeakSet[Any] = weakref.WeakSet()  # what is in some checkpoint
 trained: list[tuple[Any, Any]] = []  # each wrapped model, with its optimizer
 
@@ -53,6 +57,7 @@ def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, 
     )
     front = TorchState(objects)
     workers = this_worker.join()
+    front.check_pairs()
     made = Checkpoint(folder, front, Seat(_core.rank(), workers, _core.places()), every, keep)
     this_worker.at_end(made.wait)
     return made
@@ -76,22 +81,35 @@ def _copied(value: Any, tensor: Callable[[Any], Any] = _cloned) -> Any:
     tensors."""
     if isinstance(value, torch.Tensor):
         return tensor(value)
-    if type(value).__module__ == "numpy" and not value.dtype.hasobject:
+    if type(value).__module__ == "numpy" and _has_a_name(value.dtype):
         return _of_numpy(value)
-    if isinstance(value, Mapping) or type(value) in (list, tuple):
+    if type(value) in (*_MAPPINGS, list, tuple):
         return _within(value, lambda its: _copied(its, tensor))
     return copy.deepcopy(value)
 
 
 def _within(value: Any, change: Callable[[Any], Any]) -> Any:
     """The same, but for what is in it."""
-    if isinstance(value, Mapping):
-        made = {key: change(its) for key, its in value.items()}
-        kind: Any = type(value)
-        return kind(made) if kind in (Counter, OrderedDict) else made
+    if type(value) in _MAPPINGS:
+        return type(value)({key: change(its) for key, its in value.items()})
     if type(value) in (list, tuple):
         return type(value)(map(change, value))
     return value
+
+
+def _copy_of(name: str, state: Any, tensor: Callable[[Any], Any]) -> Any:
+    """Of a named object's state."""
+    try:
+        return _copied(state, tensor)
+    except NotImplementedError as error:  # on "meta", say
+        raise InvalidArgumentError(f"checkpoint: {name} cannot be saved: {error}") from error
+
+
+def _has_a_name(dtype: Any) -> bool:
+    """Which gives it back: that of an array with fields does not."""
+    import numpy
+
+    return not dtype.hasobject and bool(numpy.dtype(dtype.str) == dtype)
 
 
 def _of_numpy(value: Any) -> Any:
@@ -113,17 +131,31 @@ def _taken_out(value: Any) -> Any:
     return array.copy() if value["shape"] else array.reshape(())[()]
 
 
-def _loaded(file: BinaryIO) -> Any:
+def _loaded(file: BinaryIO, what: str = "what was saved") -> Any:
     try:
         return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # its own kinds differ between versions
         found = _CLASS.search(str(error))
-        what = f"an object of {found[1]}" if found else "something"
+        its = f"an object of {found[1]}" if found else "something"
         raise InvalidArgumentError(
-            f"checkpoint: what is to be saved holds {what} that torch does not load safely: let "
+            f"checkpoint: {what} holds {its} that torch does not load safely: let "
             "its state_dict give numbers, strings, lists, dicts, arrays and tensors, or allow it "
             "with torch.serialization.add_safe_globals"
         ) from error
+
+
+def _loadable(state: dict[str, Any]) -> dict[str, Any]:
+    """Each is tried: when the job goes on it would be too late."""
+    file = io.BytesIO()
+    try:
+        torch.save(_without(state, []), file)
+    except Exception as error:  # of functions, say
+        raise InvalidArgumentError(
+            f"checkpoint: what is to be saved cannot be written: {error}"
+        ) from error
+    file.seek(0)
+    _loaded(file, "what is to be saved")
+    return state
 
 
 def _without(value: Any, tensors: list[Any]) -> Any:
@@ -156,13 +188,40 @@ def _local(optimizer: Any) -> LocalTraining | None:
     return training if isinstance(training, LocalTraining) else None
 
 
-def _own_names(module: Any) -> set[str]:
-    """Names in its state of what is each worker's: in local steps all, also of a model's part or of
-    what holds it, else what is no weight."""
-    parameters = dict(module.named_parameters(remove_duplicate=False))
-    if any(isinstance(wrapped.get(id(p)), SharedParameter) for p in parameters.values()):
-        parameters = {}
-    return {name for name in module.state_dict(keep_vars=True) if name not in parameters}
+def _is_summed(parameter: Any) -> bool:
+    """By `wrap`."""
+    return not isinstance(wrapped.get(id(parameter)), (SharedParameter, type(None)))
+
+
+def _trains_apart(model: Any, optimizer: Any) -> bool:
+    """Whether some of the model's weights become each worker's own."""
+    learns = (p for p in model.parameters() if p.requires_grad)
+    return _local(optimizer) is not None or not all(map(_is_summed, learns))
+
+
+class _Owned:
+    """What is each worker's. What was so once remains so: a script may freeze it for a while."""
+
+    def __init__(self) -> None:
+        self._apart = False
+        self._any_apart()
+
+    def _any_apart(self) -> bool:
+        self._apart = self._apart or any(itertools.starmap(_trains_apart, trained))
+        return self._apart
+
+    def names(self, module: Any) -> set[str]:
+        """In a module's state: what is no weight, and weights that may differ."""
+        apart = self._any_apart()
+        parameters = module.named_parameters(remove_duplicate=False)
+        alike = {name for name, its in parameters if _is_summed(its) or not apart}
+        return {name for name in module.state_dict(keep_vars=True) if name not in alike}
+
+    def has(self, optimizer: Any) -> bool:
+        """Whether its state is."""
+        if hasattr(optimizer, "_mercury"):
+            return _local(optimizer) is not None
+        return self._any_apart()
 
 
 class TorchState:
@@ -180,7 +239,7 @@ class TorchState:
                     f"checkpoint: {name} is a {type(its).__name__}, which has no state_dict and "
                     "load_state_dict"
                 )
-        self._looked_at: set[str] = set()  # kinds of parts that can be loaded
+        self._owned = _Owned()
         self._modules, self._optimizers, self._others = {}, {}, {}
         for name, its in objects.items():
             if isinstance(its, torch.nn.Module):
@@ -209,29 +268,20 @@ class TorchState:
     def _shared(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
         alike, versions = {}, {}
         for name, its in self._modules.items():
-            own, state = _own_names(its), its.state_dict()
+            own, state = self._owned.names(its), its.state_dict()
             weights = {key: value for key, value in state.items() if key not in own}
-            alike[name] = _copied(weights, tensor)
+            alike[name] = _copy_of(name, weights, tensor)
             versions[name] = _copied(_versions(state))
         for name, its in self._optimizers.items():
-            alike[name] = _copied((_local(its) or its).state_dict(), tensor)
+            theirs: Any = _local(its) or (None if self._owned.has(its) else its)
+            alike[name] = _copy_of(name, {} if theirs is None else theirs.state_dict(), tensor)
         state = {"alike": alike, "own": self._own(tensor), "versions": versions}
-        return self._loadable("shared", state)
+        return _loadable(state)
 
     def capture_own(self) -> dict[str, Any]:
         devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
         random = {**random_numbers.capture(), "torch": torch.get_rng_state(), "cuda": devices}
-        return self._loadable("own", {"own": self._own(_cloned), "random": _copied(random)})
-
-    def _loadable(self, kind: str, state: dict[str, Any]) -> dict[str, Any]:
-        """The first one is tried: later it would be too late."""
-        if kind not in self._looked_at:
-            self._looked_at.add(kind)
-            file = io.BytesIO()
-            torch.save(_without(state, []), file)
-            file.seek(0)
-            _loaded(file)
-        return state
+        return _loadable({"own": self._own(_cloned), "random": _copied(random)})
 
     def _own(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
         for training in filter(None, (_local(optimizer) for _, optimizer in trained)):
@@ -239,14 +289,12 @@ class TorchState:
         own = {}
         for name, its in self._modules.items():
             state = its.state_dict()
-            own[name] = _copied({key: state[key] for key in _own_names(its)}, tensor)
-        for name, its in {**self._locals(), **self._others}.items():
-            own[name] = _copied(its.state_dict(), tensor)
+            mine = {key: state[key] for key in self._owned.names(its)}
+            own[name] = _copy_of(name, mine, tensor)
+        optimizers = {key: its for key, its in self._optimizers.items() if self._owned.has(its)}
+        for name, its in {**optimizers, **self._others}.items():
+            own[name] = _copy_of(name, its.state_dict(), tensor)
         return own
-
-    def _locals(self) -> dict[str, Any]:
-        """Optimizers in local steps."""
-        return {name: its for name, its in self._optimizers.items() if _local(its)}
 
     def dump(self, state: Any, file: Any) -> None:
         torch.save(state, file)
@@ -266,7 +314,9 @@ class TorchState:
                 f"it has {', '.join(sorted({*alike, *own}))}, and the script saves "
                 f"{', '.join(sorted(objects))}"
             )
-        if others := own_optimizers ^ {*self._locals()}:
+        ours = {name: its for name, its in self._optimizers.items() if hasattr(its, "_mercury")}
+        local = {name for name, its in ours.items() if _local(its)}
+        if others := (own_optimizers & {*ours}) ^ local:
             ways = ("mercury.local_steps", "mercury.wrap")
             before, now = ways if others & own_optimizers else ways[::-1]
             raise InvalidArgumentError(
@@ -290,7 +340,23 @@ class TorchState:
             its.load_state_dict(own)
             training.load_state_dict(alike)
         else:
-            its.load_state_dict(alike if name in self._optimizers else own)
+            its.load_state_dict(own or alike)
+
+    def check_pairs(self) -> None:
+        """A model and its optimizer, of which the script names one alone."""
+        inside = {id(p) for module in self._modules.values() for p in module.parameters()}
+        named = {id(its) for its in self._optimizers.values()}
+        for model, optimizer in trained:
+            has_model = any(id(p) in inside for p in parameters_of(optimizer))
+            if has_model == (id(optimizer) in named):
+                continue
+            left, other = (optimizer, "model") if has_model else (model, "optimizer")
+            its = f"checkpoint: the {type(left).__name__} is not named, and its {other} is: "
+            if _local(optimizer):
+                raise InvalidArgumentError(f"{its}in local steps both are needed")
+            if _core.rank() == 0:
+                what = "it is not saved, and begins anew when the job goes on"
+                print(f"mercury: {its}{what}", file=sys.stderr)
 
     def standing(self) -> dict[str, Any]:
         """By the optimizer's name."""

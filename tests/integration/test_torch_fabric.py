@@ -13,6 +13,7 @@ from tests.integration.torch_workers import fabric_job
 pytestmark = pytest.mark.xdist_group("torch")  # imported once
 
 WORKERS = 3
+LEFT = "mercury.fabric: the optimizer does not have 'aside', which require a gradient"
 
 
 def last_words(job: Cluster, begin: str) -> list[list[str]]:
@@ -37,6 +38,7 @@ def test_local_steps_of_one_worker_are_the_papers(outer: str) -> None:
     with fabric_job("torch_fabric.py", "local", outer, workers=1) as job:
         job.check()
         assert last_words(job, "as the papers have it") == [[]], job.report()
+        assert "last steps (1 of every=4) are in no update" in job.workers[0].output
 
 
 def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
@@ -44,8 +46,7 @@ def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
         job.check()
         (first, *others) = last_words(job, "as one process")
         assert others == [first] * (WORKERS - 1), job.report()
-        left = "mercury.fabric: the optimizer does not have 'aside', which require a gradient"
-        assert sum(worker.output.count(left) for worker in job.workers) == 1, job.report()
+        assert sum(worker.output.count(LEFT) for worker in job.workers) == 1, job.report()
 
 
 @pytest.mark.parametrize(("mode", "every"), [("async", 1), ("stale:2", 1), ("async", 7)])
@@ -56,6 +57,8 @@ def test_workers_learn_at_their_own_pace(mode: str, every: int) -> None:
         models, buffers = zip(*last_words(job, "learnt"))
         assert len(models) == WORKERS
         assert len(set(models)) == 1, job.report()
+        assert sum(worker.output.count(LEFT) for worker in job.workers) == 1, job.report()
+        assert not any("are in no update" in worker.output for worker in job.workers)
         assert len(set(buffers)) == WORKERS, job.report()  # each has its own statistics
 
 

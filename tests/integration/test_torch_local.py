@@ -18,10 +18,15 @@ SEVERAL = (
     "through_a_device",
     "where_new_tensors_go_elsewhere",
     "odd_parameters",
+    "never_together",
     "any_inner_optimizer",
     "derived_optimizer",
     "outer_schedule",
 )
+SAID = {  # by worker 0
+    ".local_steps: the optimizer does not have 'alone', which require": "odd_parameters",
+    ": weights never came together: 1 of every=4 steps were counted": "never_together",
+}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +39,9 @@ def test_weights_are_as_they_should_be(workers: int, cases: tuple[str, ...]) -> 
         for worker in job.workers:
             for case in cases:
                 assert f"as it should be: {case}" in worker.output, job.report()
+        for text, case in SAID.items():
+            said = [worker.output.count(f"mercury{text}") for worker in job.workers]
+            assert said == [int(case in cases and rank == 0) for rank in range(workers)]
         if workers > 1 and "outer_schedule" in cases:
             told = r"outer lr = "
             assert all(told in worker.output for worker in job.workers), job.report()

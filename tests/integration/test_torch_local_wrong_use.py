@@ -23,6 +23,7 @@ TOLD = (
     "fragments=5, but the optimizer has 4 parameters only",
     "fragments is 0; a whole number is needed, 1 or more",
     "fragments[0] is a str; a module is needed",
+    "fragments is a Sequential; a number or a list of modules is needed",
     "parameter '1.weight' is in none of the fragments",
     "fragments[1] has no parameter of the optimizer's that is only there",
     "wire is 'auto', which needs gradients at every step: name a codec",

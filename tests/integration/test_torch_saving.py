@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ STEPS = 23
 
 
 def run(
-    folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0, local: str = ""
+    folder: Path | str, *more: int, workers: int = 2, slow_s: float = 0.0, way: str = ""
 ) -> list[list[str]]:
     """What each worker says, line by line."""
     words = (str(folder), str(STEPS), *map(str, more))
@@ -25,7 +26,7 @@ def run(
         servers=1,
         MERCURY_DETERMINISTIC="1",
         SLOW_S=str(slow_s),
-        LOCAL=local,
+        WAY=way,
     ) as job:
         job.wait()
         if not more:
@@ -40,13 +41,14 @@ def ends(said: list[list[str]]) -> list[list[str]]:
     return [lines[-2:] for lines in said]
 
 
-@pytest.mark.parametrize("local", ["", "local steps"])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int, local: str) -> None:
-    whole = run(tmp_path / "whole", workers=workers, local=local)
+@pytest.mark.parametrize(
+    ("workers", "way"), [*itertools.product([1, 3], ["", "local steps"]), (3, "apart")]
+)
+def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, workers: int, way: str) -> None:
+    whole = run(tmp_path / "whole", workers=workers, way=way)
     assert {lines[-2] for lines in whole} == {whole[0][-2]}
-    run(tmp_path / "broken", 13, workers=workers, local=local)
-    resumed = run(tmp_path / "broken", workers=workers, local=local)
+    run(tmp_path / "broken", 13, workers=workers, way=way)
+    resumed = run(tmp_path / "broken", workers=workers, way=way)
     assert f"mercury: goes on after step 10, from {tmp_path / 'broken'}" in resumed[0]
     assert all("begins after 10" in lines for lines in resumed)
     assert ends(resumed) == ends(whole)
@@ -91,10 +93,10 @@ def test_a_worker_with_a_slow_disk_loses_nothing(tmp_path: Path) -> None:
     assert ends(resumed) == ends(whole)
 
 
-@pytest.mark.parametrize("local", ["", "local steps"])
-def test_a_new_worker_begins_as_worker_0(tmp_path: Path, local: str) -> None:
-    run(tmp_path, 13, local=local)
-    resumed = run(tmp_path, workers=3, local=local)
+@pytest.mark.parametrize("way", ["", "local steps", "apart"])
+def test_a_new_worker_begins_as_worker_0(tmp_path: Path, way: str) -> None:
+    run(tmp_path, 13, way=way)
+    resumed = run(tmp_path, workers=3, way=way)
     assert all("begins after 10" in lines for lines in resumed)
     line = f"mercury: goes on after step 10, from {tmp_path}; workers 2 have no part of their own"
     assert any(said.startswith(line) for said in resumed[0])
@@ -121,6 +123,9 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         job.wait()
         job.check()
         lines = [line for line in job.workers[0].output.splitlines() if ": " in line]
+        halves = [line for line in lines if "it is not saved" in line]
+        half = "the SGD is not named, and its model is: it is not saved, and begins anew when the"
+        assert halves == [f"mercury: checkpoint: {half} job goes on"] * 2
     said = dict(line.split(": ", 1) for line in lines)
     expected = {
         "every": "checkpoint: every is 0; a whole number is needed, 1 or more",
@@ -140,7 +145,14 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "outer=SGD; the script has every=4, ",
         "synchronous": f"the checkpoint of step 1 in {tmp_path / 'rarely'} does not fit what is to "
         "be restored: optimizer was trained by mercury.local_steps then, and is by mercury.wrap",
-        "odd": "checkpoint: what is to be saved holds an object of __main__.Cursor that torch",
+        "half": "checkpoint: the Linear is not named, and its optimizer is: in local steps both ",
+        "other half": "checkpoint: the SGD is not named, and its model is: in local steps both ",
+        "odd": "checkpoint: what is to be saved holds an object of __main__.Own that torch",
+        "path": "checkpoint: what is to be saved holds an object of pathlib.PosixPath that torch",
+        "fields": "checkpoint: what is to be saved holds an object of numpy.",
+        "default": "checkpoint: what is to be saved holds an object of collections.defaultdict ",
+        "function": "checkpoint: what is to be saved cannot be written: ",
+        "nowhere": "checkpoint: own cannot be saved: Cannot copy out of meta tensor",
         "early": "mercury.checkpoint has this model or optimizer already: call mercury.wrap first",
     }
     for what, text in expected.items():

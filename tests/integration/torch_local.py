@@ -249,6 +249,18 @@ def odd_parameters() -> None:
     assert float(model.count[0]) == rank
 
 
+def never_together() -> None:
+    """Too few steps, and more that no hook counts."""
+    model = nn.Linear(2, 1)
+    _, optimizer = mercury.local_steps(
+        model, torch.optim.SGD(model.parameters(), lr=1.0), plain_outer, every=4, fragments=2
+    )
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    torch.optim.SGD(model.parameters(), lr=1.0).step()
+
+
 def any_inner_optimizer() -> None:
     """Such as are refused where gradients are summed."""
     rows = nn.Embedding(20, 4, sparse=True)

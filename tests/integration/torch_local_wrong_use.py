@@ -64,6 +64,7 @@ def alone() -> None:
     tell(asked(every=10, fragments=5))
     tell(asked(fragments=[]))
     tell(asked(fragments=["layer"]))
+    tell(asked(fragments=nn.Sequential(nn.Linear(3, 2))))
     tell(lambda: mercury.local_steps(*(its := pair()), every=4, fragments=[its[0][0]]))
     tell(lambda: mercury.local_steps(*(its := pair()), every=4, fragments=[its[0], its[0][0]]))
     tell(asked(wire="auto"))

@@ -2,8 +2,8 @@
 with the first kills itself.
 
 A model with statistics and dropout, data drawn at random, a scheduler: whatever is not saved
-changes the digest that is said in the end. With LOCAL, workers train in local steps, and a fragment
-is under way as checkpoints are written.
+changes the digest that is said in the end. With WAY "local steps", a fragment is under way as
+checkpoints are written; with "apart", the optimizer has no more than the first layers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pslite_ext import _core
 from pslite_ext import torch as mercury
@@ -30,7 +31,8 @@ from pslite_ext.saving import part_file
 FOLDER, STEPS = sys.argv[1], int(sys.argv[2])
 DIES = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 EVERY = 5
-LOCAL = bool(os.environ.get("LOCAL"))
+WAY = os.environ.get("WAY", "")
+LOCAL, APART = WAY == "local steps", WAY == "apart"
 SLOW_S = float(os.environ.get("SLOW_S", "0"))  # worker 1's disk
 
 
@@ -57,7 +59,9 @@ def main() -> None:
     torch.manual_seed(3)
     layers = [nn.Linear(64, 128), nn.BatchNorm1d(128), nn.Dropout(0.5), Versioned(128, 4)]
     model = nn.Sequential(*layers)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    given = model[:3] if APART else model
+    optimizer = torch.optim.AdamW(given.parameters(), lr=0.01)
+    last = torch.optim.AdamW(layers[-1].parameters(), lr=0.01)
     if LOCAL:
         mercury.local_steps(model, optimizer, every=6, fragments=2, delay=2, alpha=0.25)
     else:
@@ -81,9 +85,11 @@ def main() -> None:
 
         part_file.write = slowly
     whole = nn.Sequential(model)  # whatever holds them, weights in local steps are each worker's
-    saved = mercury.checkpoint(
-        folder, every=EVERY, model=whole, optimizer=optimizer, scheduler=scheduler
-    )
+    average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    objects = {"model": whole, "optimizer": optimizer, "scheduler": scheduler, "average": average}
+    if APART:
+        objects["last"] = last
+    saved = mercury.checkpoint(folder, every=EVERY, **objects)
     print("begins after", saved.steps, flush=True)
     dies = DIES if saved.steps == 0 else 0
     for step in range(saved.steps, STEPS):
@@ -95,13 +101,15 @@ def main() -> None:
         x = torch.randn(16, 64) * random.random() + float(np.random.rand())
         model(x).square().sum().backward()
         optimizer.step()
-        optimizer.zero_grad()
+        if APART:
+            last.step()
+        model.zero_grad()
         scheduler.step()
+        average.update_parameters(model)
         saved.step()
-    parameters = {name: p.detach() for name, p in model.named_parameters()}
-    own = dict(model.named_buffers())
-    if LOCAL:
-        own.update((name, p.clone()) for name, p in parameters.items())
+    parameters = {name: p.detach() for name, p in given.named_parameters()}
+    own = {**model.state_dict(), **average.state_dict()}
+    own = {name: value.clone() for name, value in own.items()}
     with mercury.shared_weights(model) if LOCAL else contextlib.nullcontext():
         print("same", digest(parameters), optimizer.param_groups[0]["lr"], flush=True)
     print("own", digest(own), random.random(), float(torch.rand(1)))

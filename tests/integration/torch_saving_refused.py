@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pslite_ext import torch as mercury
@@ -29,13 +31,27 @@ def refused(what: str, folder: Path, every: Any = 1, keep: Any = 2, **objects: A
         print(f"{what}: nothing", flush=True)
 
 
-class Cursor:
-    """Something of a script's own, with a state that is an object of its class."""
+class Own:
+    """Something of a script's own."""
+
+    its: Any = None
 
     def state_dict(self) -> dict[str, Any]:
-        return {"it": self}
+        return {"it": self.its}
 
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def not_saved(what: str, its: Any) -> None:
+    """From the second checkpoint on it is there."""
+    own = Own()
+    saved = mercury.checkpoint(FOLDER / what, every=1, own=own)
+    saved.step()
+    own.its = its
+    try:
+        saved.step()
+    except InvalidArgumentError as error:
+        print(f"{what}: {error}", flush=True)
 
 
 def main() -> None:
@@ -57,14 +73,17 @@ def main() -> None:
     refused("another model", FOLDER / "another", **wide)
     (FOLDER / "another").rename(FOLDER / "names")
     refused("other names", FOLDER / "names", net=narrow["model"])
-    saved = mercury.checkpoint(FOLDER / "odd", every=1, cursor=Cursor(), **narrow)
-    try:
-        saved.step()
-    except InvalidArgumentError as error:
-        print(f"odd: {error}", flush=True)
+    not_saved("odd", Own())
+    not_saved("path", FOLDER)
+    not_saved("fields", np.array([(1.5, 2)], [("a", "f4"), ("b", "f8")]))
+    not_saved("default", collections.defaultdict(int, {"a": 1}))
+    not_saved("function", collections.defaultdict(lambda: 1))
+    not_saved("nowhere", torch.empty(3, device="meta"))
     local = torch.nn.Linear(3, 2)
     optimizer = torch.optim.SGD(local.parameters(), lr=0.1)
     mercury.local_steps(local, optimizer, every=2)
+    refused("half", FOLDER / "half", optimizer=optimizer)
+    refused("other half", FOLDER / "half", inner=torch.nn.Sequential(local))
     refused("trained otherwise", FOLDER / "names", model=local, optimizer=optimizer)
     saved = mercury.checkpoint(FOLDER / "local", every=1, model=local, optimizer=optimizer)
     saved.step()

@@ -7,6 +7,7 @@ of an average as it comes, with momentum if it is asked to.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,6 +15,7 @@ import torch
 
 from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.fabric import Rule, Worker
+from pslite_ext.job.leaving import at_exit, uncaught
 from pslite_ext.torch.mlfabric.momentum import rule_of
 from pslite_ext.torch.mlfabric.steps import CALLER, ModelPushes
 
@@ -74,6 +76,7 @@ class LocalPushes(ModelPushes):
     def begin(self, worker: Worker) -> None:
         super().begin(worker)
         self.share = self._local.rate / worker.num_workers
+        at_exit(self._say_what_is_left)
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         result = super().step(*args, **kwargs)
@@ -85,6 +88,15 @@ class LocalPushes(ModelPushes):
     def exchange(self) -> None:
         self._taken = 0
         super().exchange()
+
+    def _say_what_is_left(self) -> None:
+        """Nobody would get it from a worker that is about to leave."""
+        if self._taken and uncaught() is None:
+            print(
+                f"mercury: this worker's last steps ({self._taken} of every={self._local.every}) "
+                "are in no update: let all workers call optimizer.synchronize() at the end",
+                file=sys.stderr,
+            )
 
     def meet(self) -> None:
         if self._taken:

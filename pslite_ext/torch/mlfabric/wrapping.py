@@ -50,7 +50,7 @@ def fabric(
     worker = register_as_worker(training.first(), training.rule, "" if synchronous else chosen)
     this_worker.has_joined_fabric(worker.rank, worker.num_workers)
     figures.serve(settings.values)
-    if synchronous and worker.rank == 0 and worker.num_workers > 1:
+    if worker.rank == 0 and worker.num_workers > 1:
         say_not_given(optimizer, names, CALLER)
     trained = training.names()
     others = {parameter: name for parameter, name in names.items() if parameter not in trained}

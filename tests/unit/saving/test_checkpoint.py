@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +78,30 @@ def trained(folder: Path, steps: int, keep: int = 2, front: Front | None = None)
         saved.step()
     saved.wait()
     checkpoint._folders.clear()
+
+
+def test_a_script_may_go_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved = Checkpoint("run", Front(), Seat(0, 1, 1), 1, 2)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    saved.step()
+    saved.wait()
+    assert steps_of(tmp_path / "run", SHARED) == [1]
+
+
+def test_what_cannot_be_written_to_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuses(**_: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuses)
+    monkeypatch.setattr(checkpoint, "Exchange", Alone)
+    for rank in (0, 1):
+        Checkpoint(tmp_path / f"{rank}", Front(), Seat(rank, 2, 2), 1, 2)
+    said = "mercury: checkpoint: nothing can be written now: [Errno 30] Read-only file system\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("part", [own(0), SHARED])

@@ -64,6 +64,20 @@ def test_every_damage_is_seen(tmp_path: Path, seed: int) -> None:
         part_file.read(path)
 
 
+def test_a_full_disk_is_called_so_whatever_the_writer_makes_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "part"
+    part_file.temporary(path).symlink_to("/dev/full")
+
+    def dump(file: Any) -> None:
+        try:
+            file.write(bytes(1 << 20))
+        except OSError:
+            raise RuntimeError("unexpected pos") from None
+
+    with pytest.raises(OSError, match="No space left on device"):
+        part_file.write(path, dump)
+
+
 def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "part"
     write(path, b"first")
