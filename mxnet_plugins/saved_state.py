@@ -1,5 +1,6 @@
 """What a checkpoint holds under MXNet: of gluon's Blocks and Trainers what all workers have alike,
-and each worker's own statistics, random numbers, and whatever else has a `state_dict`.
+and each worker's own: statistics, random numbers, Trainers without a distributed store and what no
+other one trains, and whatever else has a `state_dict`.
 
 MXNet's random numbers cannot be read, so each checkpoint seeds them anew, from themselves: a job
 that goes on seeds them with the same number.
@@ -31,6 +32,7 @@ from pslite_ext.saving.exchange import Seat
 from pslite_ext.saving.letting_in import grouped
 
 _SEEDS = 2**31 - 1
+_DEVICES = "devices/"  # of one worker's, each one's values
 State = dict[str, Any]
 
 
@@ -48,13 +50,8 @@ def checkpoint(folder: str | Path, every: int, keep: int, objects: Mapping[str, 
 
 def _join(objects: Mapping[str, Any]) -> None:
     """The job of a Trainer that has not made its store yet, which its first step does."""
-    names = [
-        getattr(store, "type", store)
-        for its in objects.values()
-        if isinstance(its, gluon.Trainer)
-        for store in [its._kvstore_params["kvstore"]]
-    ]
-    distributed = [name for name in names if isinstance(name, str) and "dist" in name]
+    names = [_store_of(its) for its in objects.values() if isinstance(its, gluon.Trainer)]
+    distributed = [name for name in names if "dist" in name]
     if distributed and this_worker.is_under_fabric():
         raise InvalidArgumentError(
             "checkpoint: under MLfabric the server has the model, and workers are not at the same "
@@ -104,9 +101,8 @@ class MXNetState:
 
     def _shared(self) -> Iterator[tuple[str, Any]]:
         """By name; each array is copied when its turn comes."""
-        words = json.dumps(self._of_others()).encode()
         return itertools.chain(
-            [("json", np.frombuffer(words, np.uint8))],
+            [("json", _as_array(self._words()))],
             (
                 (f"net/{name}/{key}", parameter._reduce().asnumpy())
                 for name, key, parameter in self._parameters()
@@ -144,20 +140,43 @@ class MXNetState:
     def capture_own(self) -> State:
         seed = int(mx.nd.random.randint(0, _SEEDS).asscalar())
         mx.random.seed(seed)
-        words = {"others": self._of_others(), "random": random_numbers.capture(), "seed": seed}
-        state: State = {"json": np.frombuffer(json.dumps(words).encode(), np.uint8)}
+        words = {**self._words(), "random": random_numbers.capture(), "seed": seed}
+        state: State = {"json": _as_array(words)}
+        together = self._together()
         for name, key, parameter in self._parameters():
-            if parameter.grad_req == "null":  # statistics, and what does not learn
+            if parameter.grad_req == "null" or id(parameter) not in together:
                 state[f"net/{name}/{key}"] = parameter._reduce().asnumpy()
+            if parameter.grad_req == "null" and len(parameter.list_ctx()) > 1:
+                state[f"{_DEVICES}{name}/{key}"] = _of_devices(parameter)
+        for name, trainer in self._trainers.items():
+            if self._is_alone(trainer):
+                state[f"trainer/{name}"] = _states(trainer)
         return state
+
+    def _is_alone(self, trainer: Any) -> bool:
+        return joining.joined is not None and "dist" not in _store_of(trainer)
+
+    def _together(self) -> set[int]:
+        """Parameters that all workers have alike; without a job, all."""
+        if joining.joined is None:
+            return {id(parameter) for _, _, parameter in self._parameters()}
+        trained = (its._params for its in self._trainers.values() if not self._is_alone(its))
+        return {id(parameter) for its in trained for parameter in its}
 
     def _parameters(self) -> Iterator[tuple[str, str, Any]]:
         for name, net in self._nets.items():
             for key, parameter in net._collect_params_with_prefix().items():
                 yield name, key, parameter
 
-    def _of_others(self) -> dict[str, Any]:
-        return {name: _as_words(name, its.state_dict()) for name, its in self._others.items()}
+    def _words(self) -> dict[str, Any]:
+        others = {name: _as_words(name, its.state_dict()) for name, its in self._others.items()}
+        return {"others": others, "scalers": {n: vars(its) for n, its in self._scalers()}}
+
+    def _scalers(self) -> Iterator[tuple[str, Any]]:
+        """Of AMP, by their Trainers' names."""
+        for name, trainer in self._trainers.items():
+            if (its := getattr(trainer, "_amp_loss_scaler", None)) is not None:
+                yield name, its
 
     def dump(self, state: State, file: Any) -> None:
         np.savez(file, **state)
@@ -171,7 +190,8 @@ class MXNetState:
         arrays = {**shared, **(mine or {})}
         wanted = {f"net/{name}/{key}" for name, key, _ in self._parameters()}
         wanted |= {f"trainer/{name}" for name in self._trainers}
-        if different := wanted ^ ({*arrays} - {"json"}):
+        there = {name for name in arrays if not name.startswith(_DEVICES)}
+        if different := wanted ^ (there - {"json"}):
             raise InvalidArgumentError(f"only one of the two has {min(different)}")
         for name, key, parameter in self._parameters():
             _set(f"{name}: {key}", parameter, arrays[f"net/{name}/{key}"])
@@ -180,24 +200,59 @@ class MXNetState:
         # By now a Trainer has given all workers worker 0's values.
         for name, key, parameter in self._parameters():
             if parameter.grad_req == "null":
-                for array in parameter.list_data():
-                    array[:] = arrays[f"net/{name}/{key}"]
-        others = words if mine is None else words["others"]
+                to = parameter.list_data()
+                each = arrays.get(f"{_DEVICES}{name}/{key}", ())
+                if len(each) != len(to):
+                    each = [arrays[f"net/{name}/{key}"]] * len(to)
+                for array, value in zip(to, each):
+                    array[:] = value
         for name, its in self._others.items():
-            its.load_state_dict(others[name])
+            its.load_state_dict(words["others"][name])
+        for name, its in self._scalers():
+            vars(its).update(words["scalers"].get(name, {}))
         if mine is not None:
             random_numbers.restore(words["random"])
             mx.random.seed(words["seed"])
 
 
+def _store_of(trainer: Any) -> str:
+    """Its name; empty if it has none."""
+    store = trainer._kvstore_params["kvstore"]
+    name = getattr(store, "type", store)
+    return name if isinstance(name, str) else ""
+
+
+def _of_devices(parameter: Any) -> Any:
+    """Each device's values, which differ if they are statistics."""
+    return np.stack([array.asnumpy() for array in parameter.list_data()])
+
+
+def _as_array(words: dict[str, Any]) -> Any:
+    return np.frombuffer(json.dumps(words).encode(), np.uint8)
+
+
 def _as_words(name: str, state: Any) -> Any:
     try:
-        return json.loads(json.dumps(state))
+        words = json.loads(json.dumps(state))
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
             f"checkpoint: {name}'s state_dict holds what is no number, string, list or dict "
             f"({error})"
         ) from None
+    if not _is_same(state, words):
+        raise InvalidArgumentError(
+            f"checkpoint: {name}'s state_dict holds a tuple, or a key that is no string, which "
+            "would come back as a list, or as a string"
+        )
+    return words
+
+
+def _is_same(state: Any, words: Any) -> bool:
+    if isinstance(state, dict) and isinstance(words, dict):
+        return state.keys() == words.keys() and all(_is_same(state[k], words[k]) for k in words)
+    if isinstance(state, list) and isinstance(words, list):
+        return len(state) == len(words) and all(map(_is_same, state, words))
+    return bool(state == words or state != state)  # NaN is not even itself
 
 
 def _set(name: str, parameter: Any, value: Any) -> None:
@@ -216,9 +271,22 @@ def _states(trainer: Any) -> Any:
 
 
 def _load_states(trainer: Any, states: Any) -> None:
+    own = trainer._optimizer
     with _file_in_memory() as path:
         states.tofile(path)
         trainer.load_states(path)
+    loaded = trainer._optimizer
+    if type(own) is not type(loaded):
+        return
+    # The script may hold its optimizer, and the schedule in it, and change their options.
+    if own.lr_scheduler is not None and type(own.lr_scheduler) is type(loaded.lr_scheduler):
+        vars(own.lr_scheduler).update(vars(loaded.lr_scheduler))
+        loaded.lr_scheduler = own.lr_scheduler
+    vars(own).update(vars(loaded))
+    trainer._optimizer = own
+    for updater in (*trainer._updaters, getattr(trainer._kvstore, "_updater", None)):
+        if getattr(updater, "optimizer", None) is not None:
+            updater.optimizer = own
 
 
 @contextmanager

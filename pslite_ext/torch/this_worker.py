@@ -123,17 +123,19 @@ def say_if_forgotten() -> None:
         started = role == "worker" or (not role and beside.is_under_torchrun(os.environ))
         joined = joining.joined is not None or _fabric is not None
         why = ""
-        if not joined:
+        if not joined:  # whether it has trained with others in another way, nobody here knows
             why = (
-                "pslite_ext.torch was imported, but mercury.wrap(model, optimizer) was never called"
+                "nothing went through mercury-ps: pslite_ext.torch was imported, but "
+                "mercury.wrap(model, optimizer) was never called, nor what else joins the job"
             )
         elif _steps and not _shares:
             why = (
-                "there is a process group, but nothing was ever sent through it: call "
-                "mercury.wrap(model, optimizer), or put the model into DistributedDataParallel"
+                "this worker trained alone: there is a process group, but nothing was ever sent "
+                "through it: call mercury.wrap(model, optimizer), or put the model into "
+                "DistributedDataParallel"
             )
         if started and why and os.getpid() == process:
-            _core.say_at_exit(f"mercury: this worker trained alone: {why}")
+            _core.say_at_exit(f"mercury: {why}")
 
     atexit.register(say)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mxnet_plugins
+from pslite_ext.errors import InvalidArgumentError
 from pslite_ext.saving import checkpoint
 
 
@@ -41,6 +42,30 @@ def test_what_was_saved_is_restored(tmp_path: Path, numpy_arrays: bool) -> None:
         assert mxnet_plugins.checkpoint(tmp_path, every=1, net=second).steps == 1
         for one, other in zip(weights(first), weights(second)):
             np.testing.assert_array_equal(one, other)
+
+
+class Own:
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def state_dict(self) -> Any:
+        return self.state
+
+    def load_state_dict(self, state: Any) -> None:
+        self.state = state
+
+
+def test_what_would_come_back_as_something_else_is_refused(tmp_path: Path) -> None:
+    own = Own({"seen": [float("nan"), {"a": 1}], "best": None})
+    saved = mxnet_plugins.checkpoint(tmp_path, every=1, net=net_of(0.5), own=own)
+    saved.step()
+    for state in ({"seen": {1: 0.5}}, {"at": [(1, 2)]}):
+        own.state = state
+        with pytest.raises(
+            InvalidArgumentError, match="own's state_dict holds a tuple, or a key that"
+        ):
+            saved.step()
+    saved.wait()
 
 
 def momenta(trainer: Any) -> list[Any]:
