@@ -122,8 +122,8 @@ def test_another_result_makes_another_page(tmp_path: Path) -> None:
     shutil.copy(DOCS / "fabric-plan.md", docs)
     results = docs / "benchmarks" / "results" / "prophet_table2.json"
     content = json.loads(results.read_text())
-    row = [r for r in content["rows"] if r["metric"] == "samples a second and worker"][-1]
-    row["values"] = [2 * value for value in row["values"]]
+    for row in content["rows"]:
+        row["values"] = [2 * value for value in row["values"]]
     results.write_text(json.dumps(content))
     assert made(docs, tmp_path) != COMMITTED
 
