@@ -25,11 +25,11 @@ def say(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UnwritableError(_unwritable(error)) from error
+        raise _unwritable(error) from error
 
 
-def _unwritable(error: OSError) -> str:
-    return f"stdout cannot be written: {error.strerror}"
+def _unwritable(error: OSError) -> UnwritableError:
+    return UnwritableError(f"stdout cannot be written: {error.strerror}")
 
 
 def code_of(name: str, run: Callable[[], int]) -> int:
@@ -38,6 +38,10 @@ def code_of(name: str, run: Callable[[], int]) -> int:
     try:
         try:
             code = run()
+        except OSError as error:
+            if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):  # in a `print`
+                raise _unwritable(error) from error
+            raise
         finally:
             say("")
         return code
@@ -51,10 +55,6 @@ def code_of(name: str, run: Callable[[], int]) -> int:
         print(f"{name}: {error}", file=sys.stderr)
         return code or 2
     except OSError as error:
-        if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):  # in a `print`
-            _forget_output()
-            print(f"{name}: {_unwritable(error)}", file=sys.stderr)
-            return 2
         if error.filename is None and error.errno == errno.ENOENT:  # os.getcwd has no name for it
             print(f"{name}: the current folder is gone: change to another one", file=sys.stderr)
             return 2
