@@ -39,21 +39,33 @@ def unheard() -> AbstractContextManager[Any]:
 
 
 _CAN_COUNT = hasattr(torch.Tensor, "_use_count") and hasattr(torch._C, "_storage_Use_Count")
+# Asking a tensor for its storage, where there is no other way, costs more than all the rest.
+_storage_of: Callable[[Any], int] = getattr(
+    torch._C, "_storage_address", lambda tensor: tensor.untyped_storage()._cdata
+)
+
+
+def _holders(tensor: Any) -> int:
+    """Of its memory; what asking for the storage leaves behind counts, too."""
+    count: int = torch._C._storage_Use_Count(_storage_of(tensor))
+    return count
+
+
+_ALONE = _holders(torch.empty(1, device="cpu")) if _CAN_COUNT else 0
 
 
 def _is_shared(grad: Any) -> bool:
     """Of what autograd has just made a parameter's `.grad`: whether others have its memory, too.
 
-    Else the base of a view is held by that view and, here, by us; and the memory by these, by
-    `.grad` and by us. Where torch cannot count, it may be shared.
+    Else the base of a view is held by that view and, here, by us; and the memory by these and by
+    `.grad`. Where torch cannot count, it may be shared.
     """
     if not _CAN_COUNT:
         return True
     base = grad._base
-    if base is not None and base._use_count() > 2:
-        return True
-    holders: int = torch._C._storage_Use_Count(grad.untyped_storage()._cdata)
-    return holders > (3 if base is None else 4)
+    if base is None:
+        return _holders(grad) > _ALONE + 1
+    return base._use_count() > 2 or _holders(grad) > _ALONE + 2
 
 
 def refuse_sparse(name: str) -> None:
@@ -162,11 +174,19 @@ class ParameterEntry:
                 total = self.fit(grad)
                 assert self.parcel is not None
                 self.parcel.lends = False
-            if total is grad is not self._owned():
-                total = grad.clone()  # the script has put it there, and may have it elsewhere
-            self._owned = weakref.ref(total)
+                if total is not grad:
+                    self._owned = weakref.ref(total)
             set_raw_grad(self.parameter, None)
         self.total, self.kept = total, True
+
+    def owns_total(self) -> bool:
+        """Whether it may be written. What the script has put there, it may have elsewhere."""
+        return self.total is self._owned()
+
+    def make_total(self, values: Any) -> None:
+        """A copy of these, in memory of its own."""
+        self.total = torch.empty_like(self.parameter, requires_grad=False).copy_(values)
+        self._owned = weakref.ref(self.total)
 
     def give_back(self) -> None:
         """`.grad` is the total if that is wanted, with what a backward has added meanwhile."""

@@ -77,6 +77,7 @@ class Parcel:
         lends: bool,
     ) -> None:
         self.entries = entries
+        self.in_place = len(entries) == 1  # the gradient is summed where it is
         # Whose gradients are complete, and have not been sent.
         self.ready: set[ParameterEntry] = set()
         self.sent = False  # in the backward under way
@@ -175,6 +176,8 @@ class Parcel:
         alone = self.entries[0]
         if self._together is None:
             if alone.total is not None and alone.total.stride() == alone.stride:
+                if not alone.owns_total():
+                    alone.make_total(alone.total)
                 return alone.total
             self._make_memory()
         pairs = zip(self.entries, self._places)
@@ -233,9 +236,7 @@ class Parcel:
             if entry.idle:
                 entry.idle = False
                 if self._used(entry):
-                    entry.total = torch.empty_like(entry.parameter, requires_grad=False).copy_(
-                        place
-                    )
+                    entry.make_total(place)
         self._has_idle = False
 
     def settle(self) -> None:
@@ -272,15 +273,22 @@ class Parcel:
         with _in_no_mode():
             self._copy_out([pair for pair in self._on_their_way if pair[0].kept])
             for entry in self.entries:
-                entry.give_back()
+                if entry.kept:
+                    entry.give_back()
                 entry.total = None
         self._rest()
 
     def _copy_out(self, pairs: list[tuple[ParameterEntry, Any]]) -> None:
         """Of what is on its way, all that anybody is to see."""
-        if pairs:
-            places = [place for _, place in pairs]
-            torch._foreach_copy_([entry.total for entry, _ in pairs], places)
+        owned, places = [], []
+        for entry, place in pairs:
+            if entry.owns_total():
+                owned.append(entry.total)
+                places.append(place)
+            else:
+                entry.make_total(place)
+        if owned:
+            torch._foreach_copy_(owned, places)
         self._on_their_way = []
 
     def _listen(self) -> None:

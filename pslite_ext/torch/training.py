@@ -146,16 +146,16 @@ class Training:
                 parcel.settle()  # what is under way is that of an earlier one
             if raw_grad(entry.parameter) is None:
                 return  # none came
-            entry.own(*came)
+            if parcel is None or parcel.in_place or self._alone:
+                entry.own(*came)
             if not self._in_backward:
                 if self._alone:
                     return
                 self._backward_begins()
                 parcel = entry.parcel
             assert parcel is not None
-            ready = parcel.ready
-            ready.add(entry)
-            if len(ready) == len(parcel.entries):
+            parcel.ready.add(entry)
+            if len(parcel.ready) == len(parcel.entries):
                 self._sums += 1
                 parcel.send(self._workers)
 

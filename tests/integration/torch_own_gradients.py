@@ -171,11 +171,12 @@ class Detached(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Added(nn.Module):  # type: ignore[misc]
-    """Two parameters whose gradients are the same memory."""
+    """Two parameters whose gradients are the same memory. Large ones travel alone, small ones
+    together."""
 
-    def __init__(self, add: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, add: Callable[[Any, Any], Any], rows: int = 257) -> None:
         super().__init__()
-        self.one, self.other = (nn.Parameter(torch.randn(257, 256)) for _ in range(2))
+        self.one, self.other = (nn.Parameter(torch.randn(rows, 256)) for _ in range(2))
         self.add = add
 
     def forward(self, x: Any) -> Any:
@@ -183,13 +184,17 @@ class Added(nn.Module):  # type: ignore[misc]
 
 
 def gradients_that_share_memory() -> None:
-    """Each travels alone, so it is summed where it is if nobody else has that memory."""
-    by_views = functools.partial(Added, lambda one, other: one.view(-1) + other.view(-1))
-    by_hand = functools.partial(Added, lambda one, other: Detached.apply(one, other).view(-1))
+    """What travels alone is summed where it is if nobody else has that memory; what has come
+    together is put back there."""
+    by_views: Callable[[Any, Any], Any] = lambda one, other: one.view(-1) + other.view(-1)  # noqa: E731
+    by_hand: Callable[[Any, Any], Any] = lambda one, other: Detached.apply(one, other).view(-1)  # noqa: E731
     torch.manual_seed(6)
     words = torch.randint(9, (2 * STEPS, 2, 1, 257))  # of both workers
-    factors = torch.randn(2 * STEPS, 2, 257 * 256)
-    for make, batches in ((Placed, words), (by_views, factors), (by_hand, factors)):
+    cases: list[tuple[Callable[[], Any], Any]] = [(Placed, words)]
+    for rows in (257, 3):
+        factors = torch.randn(2 * STEPS, 2, rows * 256)
+        cases += [(functools.partial(Added, add, rows), factors) for add in (by_views, by_hand)]
+    for make, batches in cases:
         for backwards in (1, 2):
             model, optimizer, alone, other = pair(make)
             for number, both in enumerate(batches, 1):
@@ -203,16 +208,52 @@ def gradients_that_share_memory() -> None:
             alike(model, alone)
 
 
-def _added() -> Any:
-    return Added(lambda one, other: one.view(-1) + other.view(-1))
+class Read(nn.Module):  # type: ignore[misc]
+    """The last two gradients, which travel together, are the memory of what goes on to the first
+    layer; before that, somebody reads them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 6, dtype=torch.float64)
+        self.last = nn.ParameterList(nn.Parameter(torch.randn(2, 3)) for _ in range(2))
+        self.found: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        between = self.first(x.double()).float()
+        between.register_hook(self.read)
+        return between + self.last[0].view(-1) + self.last[1].view(-1)
+
+    def read(self, _: Any) -> None:
+        self.found = [parameter.grad for parameter in self.last]
+
+
+def read_while_others_need_their_memory() -> None:
+    model, optimizer, alone, other = pair(Read)
+    for both in torch.randn(STEPS, 2, 4):  # of both workers
+        model(both[_core.rank()]).pow(2).sum().backward()
+        assert not any(gradient is None for gradient in model.found)
+        sum(alone(x).pow(2).sum() / 2 for x in both).backward()
+        for its in (optimizer, other):
+            its.step()
+            its.zero_grad()
+    alike(model, alone)
+
+
+def _added(rows: int = 257) -> Any:
+    return Added(lambda one, other: one.view(-1) + other.view(-1), rows)
 
 
 def set_by_hand_in_memory_that_is_shared() -> None:
     """Autograd hands out one gradient for both, and the script keeps it."""
+    for rows in (257, 3):
+        _set_by_hand_in_shared_memory(rows)
+
+
+def _set_by_hand_in_shared_memory(rows: int) -> None:
     steep: Callable[[Any], Any] = lambda model: torch.optim.SGD(model.parameters(), lr=100.0)  # noqa: E731
-    model, optimizer, alone, other = pair(_added, steep)
-    for _ in range(STEPS):
-        factors = torch.randn(2, 257 * 256)  # of both workers
+    model, optimizer, alone, other = pair(functools.partial(_added, rows), steep)
+    for number in range(STEPS):
+        factors = torch.randn(2, rows * 256)  # of both workers
         found = torch.autograd.grad(
             model(factors[_core.rank()]).pow(2).mean(), [*model.parameters()]
         )
@@ -223,7 +264,7 @@ def set_by_hand_in_memory_that_is_shared() -> None:
         sum(alone(x).pow(2).mean() / 2 for x in factors).backward()
         for its in (optimizer, other):
             its.step()
-            its.zero_grad()
+            its.zero_grad(set_to_none=number % 2 == 0)  # else the sum is to be in `.grad` first
         alike(model, alone)
         assert torch.equal(found[0], before)
 
@@ -261,6 +302,7 @@ OWN_GRADIENTS = (
     thawed_and_clipped,
     layers_thawed_one_after_the_other,
     gradients_that_share_memory,
+    read_while_others_need_their_memory,
     set_by_hand_in_memory_that_is_shared,
     hooks_that_put_one_tensor_into_several,
     gradients_are_summed_where_they_are,
