@@ -87,9 +87,22 @@ def _race(outcome: Outcome) -> Figures:
     }
 
 
+def _by_backend(system: System) -> list[System]:
+    """DDP with PowerSGD's hook, its sums made by our backend: in one bucket, as over Gloo, and in
+    several, which do not overtake each other here."""
+    hooks = {name: env for name, env in HOOKS.items() if "powersgd" in name}
+    ours = {"LAB_BACKEND": "mercury", "LAB_PLAIN_STEPS": "2"}
+    return [
+        system.variant(f"{name} in buckets of {size} MB", **{**env, **ours, "LAB_BUCKET_MB": size})
+        for name, env in hooks.items()
+        for size in ("1024", "5")
+    ]
+
+
 def _ways(system: System, model: str, race: bool = False) -> list[System]:
     if system.ours:
-        return [system.variant(word, LAB_WIRE=word) for word in WORDS]
+        words = [system.variant(word, LAB_WIRE=word) for word in WORDS]
+        return [*words, *_by_backend(system)] if race and model == HOOKED else words
     if model != HOOKED:
         return []
     ways = [system.variant(name, **env) for name, env in HOOKS.items()]

@@ -152,7 +152,7 @@ def batches(task: Task, rank: int, workers: int, rounds: int) -> Iterator[tuple[
 
 @functools.cache
 def meet() -> None:
-    torch_worker.meet()
+    torch_worker.meet(os.environ.get("LAB_BACKEND", "gloo"))
 
 
 def parallel(task: Task) -> tuple[Any, Any]:
