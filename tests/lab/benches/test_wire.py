@@ -81,6 +81,12 @@ def test_rivals_race_at_their_best() -> None:
         assert not ring.env["LAB_HOOK"].startswith("powersgd") or (
             ring.env["LAB_BUCKET_MB"] == "1024"
         )
+    by_backend = [c.system.env for c in races if c.system.name.startswith(f"{OURS.name} powersgd")]
+    sooner = [ring.env for ring in of_ddp if ring.name.endswith("sooner")]
+    assert {env["LAB_HOOK"] for env in by_backend} == {env["LAB_HOOK"] for env in sooner}
+    assert {env["LAB_PLAIN_STEPS"] for env in by_backend + sooner} == {"2"}
+    assert {env["LAB_BUCKET_MB"] for env in by_backend} == {"1024", "5"}
+    assert {env["LAB_BACKEND"] for env in by_backend} == {"mercury"}
 
 
 def small(case: Case) -> dict[str, float]:
