@@ -133,7 +133,7 @@ class ParameterEntry:
         if same_order(grad, parameter) and is_dense(grad) and not grad.is_conj():
             return grad
         with torch.no_grad():
-            return torch.empty_like(parameter, requires_grad=False).copy_(grad)
+            return self._own_copy(grad)
 
     def _check_unchanged(self, what: str, now: Any) -> None:
         if (now.dtype, now.device) != (self.dtype, self.device):
@@ -174,8 +174,6 @@ class ParameterEntry:
                 total = self.fit(grad)
                 assert self.parcel is not None
                 self.parcel.lends = False
-                if total is not grad:
-                    self._owned = weakref.ref(total)
             set_raw_grad(self.parameter, None)
         self.total, self.kept = total, True
 
@@ -184,9 +182,14 @@ class ParameterEntry:
         return self.total is self._owned()
 
     def make_total(self, values: Any) -> None:
-        """A copy of these, in memory of its own."""
-        self.total = torch.empty_like(self.parameter, requires_grad=False).copy_(values)
-        self._owned = weakref.ref(self.total)
+        """A copy of these."""
+        self.total = self._own_copy(values)
+
+    def _own_copy(self, values: Any) -> Any:
+        """In memory that nobody else has, and in its parameter's order."""
+        copied = torch.empty_like(self.parameter, requires_grad=False).copy_(values)
+        self._owned = weakref.ref(copied)
+        return copied
 
     def give_back(self) -> None:
         """`.grad` is the total if that is wanted, with what a backward has added meanwhile."""

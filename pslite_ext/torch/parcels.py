@@ -273,8 +273,7 @@ class Parcel:
         with _in_no_mode():
             self._copy_out([pair for pair in self._on_their_way if pair[0].kept])
             for entry in self.entries:
-                if entry.kept:
-                    entry.give_back()
+                entry.give_back()
                 entry.total = None
         self._rest()
 

@@ -31,6 +31,7 @@ HOOKS = {
     "powersgd 1": {"LAB_HOOK": "powersgd 1", "LAB_BUCKET_MB": "1024"},
     "powersgd 4": {"LAB_HOOK": "powersgd 4", "LAB_BUCKET_MB": "1024"},
 }
+SOONER = {"LAB_PLAIN_STEPS": "2"}  # PowerSGD's first steps are plain: as few as it allows
 HOOKED = "transformer"
 STEP_S = 0.5
 SEEDS, LOOKS = 5, 4
@@ -91,7 +92,7 @@ def _by_backend(system: System) -> list[System]:
     """DDP with PowerSGD's hook, its sums made by our backend: in one bucket, as over Gloo, and in
     several, which do not overtake each other here."""
     hooks = {name: env for name, env in HOOKS.items() if "powersgd" in name}
-    ours = {"LAB_BACKEND": "mercury", "LAB_PLAIN_STEPS": "2"}
+    ours = {"LAB_BACKEND": "mercury", **SOONER}
     return [
         system.variant(f"{name} in buckets of {size} MB", **{**env, **ours, "LAB_BUCKET_MB": size})
         for name, env in hooks.items()
@@ -110,8 +111,7 @@ def _ways(system: System, model: str, race: bool = False) -> list[System]:
         return ways
     # All of its ways with as many connections as help it, and smaller buckets where it has some.
     many = [replace(way, env={**way.env, "LAB_CONNECTIONS": CONNECTIONS}) for way in ways]
-    # PowerSGD's first steps are plain: as few as it allows, too.
-    sooner = [way.variant("sooner", LAB_PLAIN_STEPS="2") for way in many if "powersgd" in way.name]
+    sooner = [way.variant("sooner", **SOONER) for way in many if "powersgd" in way.name]
     return [*many, *sooner, *with_sizes(many[0])[1:]]
 
 

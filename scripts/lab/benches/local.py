@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from scripts.lab.benches.accuracy import HOOKED, HOOKS, STEP_S, WORKER, trained_by
+from scripts.lab.benches.accuracy import HOOKED, HOOKS, SOONER, STEP_S, WORKER, trained_by
 from scripts.lab.benches.case import Case, Figure, Figures, Setting
 from scripts.lab.benches.wire import CONNECTIONS
 from scripts.lab.systems.job import JobFailed, Outcome
@@ -72,7 +72,7 @@ def _systems(systems: Sequence[System]) -> list[tuple[System, int]]:
     made = []
     for system in systems:
         if not system.ours:
-            hook = {**HOOKS[POWERSGD], "LAB_CONNECTIONS": CONNECTIONS, "LAB_PLAIN_STEPS": "2"}
+            hook = {**HOOKS[POWERSGD], "LAB_CONNECTIONS": CONNECTIONS, **SOONER}
             made.append((system.variant(POWERSGD, **hook), 10))
             continue
         for way in WAYS:
