@@ -247,7 +247,7 @@ GROUPS: Mapping[str, tuple[Setting, ...]] = {
             "MERCURY_CREDIT_BYTES",
             0,
             "How much may be under way to a server and back. 0: what the link carries in a round "
-            "trip plus 3.3 ms. With less, the link is idle at times; more delays what is urgent.",
+            "trip plus 2 ms. With less, the link is idle at times; more delays what is urgent.",
             0,
             1024 * MIB,
             "bytes",

@@ -99,6 +99,7 @@ void MercuryWorker::MakeStreams(const std::vector<Home>& servers) {
   options.hosts = options_.hosts;
   options.host_sums = host_sums_;
   options.lanes = options_.lanes;
+  options.deterministic = options_.deterministic;
   options.policy = options_.policy;
   options.policy.links = options_.shares.servers();
   options.stall = options_.stall;

@@ -281,8 +281,15 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   }
   its.portions[part.portion] = tensor;
   const uint64_t missing = part.share.count - part.ready;
-  its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes, missing},
+  its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes, missing,
+                     GoesBySlots(*tensor)},
                     now_us);
+}
+
+// Whether its server goes on with whole slots only.
+bool WorkerStreams::GoesBySlots(const Stream& stream) const {
+  return options_.deterministic || stream.row_elements != 0 || stream.op->gives_first() ||
+         stream.shared->traits.asynchronous;
 }
 
 OutPacket WorkerStreams::FetchOf(const Stream& stream, const ServerStream& part, int server) const {

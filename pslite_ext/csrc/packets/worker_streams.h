@@ -61,6 +61,7 @@ struct WorkerStreamsOptions {
   Hosts hosts;
   std::shared_ptr<HostSums> host_sums;  // a leader's; null: this is none
   int lanes = 1;
+  bool deterministic = false;
   PolicyOptions policy;
   StallTimes stall;
   Stalled stalled;             // null: nobody ends the job for that
@@ -133,6 +134,7 @@ class WorkerStreams : public Endpoint {
   std::string PeerName(int peer) const;
   bool Carries(const Stream& stream, int peer) const;
   bool SendsForHost(const Stream& stream, int server) const;
+  bool GoesBySlots(const Stream& stream) const;
   uint64_t ReadySlots(const Stream& stream, int peer) const;
   void TakeReady(Stream* tensor, int peer, uint64_t slots, int lane, int64_t now_us);
   bool GoesTogether(const Stream& stream) const;

@@ -93,7 +93,8 @@ void WorkerStreams::Restart(int server, Stream* stream, ServerStream* part, int6
   if (slots == 0) return;
   part->portion = next_portion_++;
   its.portions[part->portion] = stream;
-  its.policy->Ready({part->portion, stream->op->priority, slots, 1, bytes, slots}, now_us);
+  its.policy->Ready(
+      {part->portion, stream->op->priority, slots, 1, bytes, slots, GoesBySlots(*stream)}, now_us);
   PickReady(server, *stream, part, now_us);
 }
 

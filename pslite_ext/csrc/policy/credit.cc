@@ -13,8 +13,9 @@ constexpr int64_t kBurstUsLeast = 1000;  // if all that was sent from its beginn
 constexpr size_t kPeriods = 16;          // of which the best counts
 constexpr uint64_t kFirstWindow = 256 << 10;
 // What a window holds beyond the network's round trip: packets at both ends, and enough that the
-// link does not run dry while a process waits for its processor.
-constexpr double kWindowUs = 3300;
+// link does not run dry while a process waits for its processor. Workers are never quite level: the
+// more each has under way, the more packets wait on servers for their partners.
+constexpr double kWindowUs = 2000;
 constexpr int64_t kParkAfterUsMin = 20000, kParkAfterUsMax = 1000000;
 constexpr int kDoublingsMax = 20;
 
@@ -39,15 +40,15 @@ int64_t Credit::ParkAfterUs() const {
   return std::clamp(us, kParkAfterUsMin, kParkAfterUsMax);
 }
 
-bool Credit::MaySend(int32_t urgency, int64_t now_us) {
-  const uint64_t window = window_bytes();
-  if (counted_ < window) return true;
+bool Credit::MaySend(int32_t urgency, uint64_t least, int64_t now_us) {
+  if (counted_ < std::max(window_bytes(), least)) return true;
   Park(now_us);
+  const uint64_t window = std::max(window_bytes(), least);
   uint64_t ahead = 0;
   for (const auto& [other, bytes] : by_urgency_) {
     if (other < urgency) break;
     ahead += bytes;
-    if (ahead >= window_bytes()) return false;
+    if (ahead >= window) return false;
   }
   return true;
 }

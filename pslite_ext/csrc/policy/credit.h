@@ -24,7 +24,7 @@ namespace mercury {
 
 struct CreditLimits {
   uint64_t fixed_bytes = 0;  // 0: follow the link
-  uint64_t bytes_min = 96 << 10;
+  uint64_t bytes_min = 48 << 10;
   uint64_t bytes_max = 8 << 20;
 };
 
@@ -32,8 +32,9 @@ class Credit {
  public:
   explicit Credit(const CreditLimits& limits) : limits_(limits) {}
 
-  // Whether a packet of this urgency (larger is more urgent) may go now.
-  bool MaySend(int32_t urgency, int64_t now_us);
+  // Whether a packet of this urgency (larger is more urgent) may go now. With less than `least`
+  // under way, it may in any case.
+  bool MaySend(int32_t urgency, uint64_t least, int64_t now_us);
   void Sent(uint64_t portion, int32_t urgency, uint64_t bytes, int64_t now_us);
   void Returned(uint64_t portion, uint64_t bytes, int64_t now_us);
   // The portion is over, well or not. Its number is not used again.

@@ -77,7 +77,8 @@ struct Portion {
   uint64_t slots = 0;
   uint64_t unit_slots = 1;
   uint64_t bytes = 0;
-  uint64_t missing = 0;  // slots that are not ready yet
+  uint64_t missing = 0;      // slots that are not ready yet
+  bool whole_slots = false;  // the server answers no part of one
 };
 
 class Policy {

@@ -1,5 +1,7 @@
 #include "policy/policy_packets.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/packet_alignment.h"
 
@@ -7,6 +9,7 @@ namespace mercury {
 PacketPolicy::PacketPolicy(const PolicyOptions& options)
     : waiting_(options.levels_max),
       credit_(options.credit),
+      follows_link_(options.credit.fixed_bytes == 0),
       by_priority_(options.kind != PolicyKind::kFifo),
       packet_bytes_max_(
           std::max(options.packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment)),
@@ -16,7 +19,9 @@ PacketPolicy::PacketPolicy(const PolicyOptions& options)
 void PacketPolicy::Ready(const Portion& portion, int64_t /*now_us*/) {
   const int32_t urgency = WirePriority(portion.priority);
   const uint64_t ready = portion.slots - portion.missing;
-  portions_[portion.id] = {urgency, portion.slots, ready, portion.bytes};
+  const bool by_slots = portion.whole_slots && portion.slots != 0;
+  const uint64_t least = by_slots ? 2 * portion.bytes / portion.slots : 0;
+  portions_[portion.id] = {urgency, least, portion.slots, ready, portion.bytes};
   if (ready != 0) waiting_.Push(urgency, portion.id);
 }
 
@@ -29,8 +34,10 @@ void PacketPolicy::More(uint64_t portion, uint64_t slots, int64_t /*now_us*/) {
   MERCURY_CHECK(state.ready <= state.slots_left);
 }
 
-bool PacketPolicy::MaySend(int32_t urgency, int64_t now_us) {
-  blocked_ = !credit_.MaySend(urgency, now_us);
+bool PacketPolicy::MaySend(const State& portion, int64_t now_us) {
+  // One packet under way could not keep a link busy.
+  const uint64_t least = std::max(portion.least, follows_link_ ? 2 * packet_bytes() : 0);
+  blocked_ = !credit_.MaySend(portion.urgency, least, now_us);
   return !blocked_;
 }
 
@@ -38,8 +45,9 @@ bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   blocked_ = false;
   if (waiting_.empty()) return false;
   const uint64_t first = waiting_.Front();
-  MERCURY_CHECK(portions_.at(first).ready != 0);
-  if (!MaySend(waiting_.FrontPriority(), now_us)) return false;
+  const State& state = portions_.at(first);
+  MERCURY_CHECK(state.ready != 0);
+  if (!MaySend(state, now_us)) return false;
   *portion = first;
   return true;
 }
@@ -48,7 +56,7 @@ bool PacketPolicy::NextOf(const May& may, int64_t now_us, uint64_t* portion) {
   UrgencyQueue<uint64_t>::Position at;
   if (!waiting_.Find(std::cref(may), &at)) return false;
   const uint64_t first = waiting_.At(at);
-  if (!MaySend(portions_.at(first).urgency, now_us)) return false;
+  if (!MaySend(portions_.at(first), now_us)) return false;
   *portion = first;
   return true;
 }

@@ -38,11 +38,9 @@ class PacketPolicy : public Policy {
   std::vector<std::pair<int32_t, size_t>> Depths() const override { return waiting_.Depths(); }
 
  protected:
-  // Whether a packet of this urgency may go now; if not, the credit says when to look again.
-  bool MaySend(int32_t urgency, int64_t now_us);
-
   struct State {
     int32_t urgency = 0;
+    uint64_t least = 0;  // may be under way
     uint64_t slots_left = 0;
     uint64_t ready = 0;  // of those
     uint64_t bytes_left = 0;
@@ -51,12 +49,16 @@ class PacketPolicy : public Policy {
       return ready == slots_left ? bytes_left : bytes_left / slots_left * ready;
     }
   };
+  // Whether a packet of it may go now; if not, the credit says when to look again.
+  bool MaySend(const State& portion, int64_t now_us);
+
   std::unordered_map<uint64_t, State> portions_;
   UrgencyQueue<uint64_t> waiting_;
   Credit credit_;
   bool blocked_ = false;
 
  private:
+  const bool follows_link_;
   const bool by_priority_;
   const uint64_t packet_bytes_max_;
   const bool adapt_packets_;

@@ -52,8 +52,9 @@ class ProphetPolicy : public PacketPolicy {
     if (block_.empty()) Assemble(now_us);
     if (block_.empty()) return false;
     record_.EndHold(now_us);
-    MERCURY_CHECK(portions_.at(block_.front().portion).ready != 0);
-    if (!MaySend(portions_.at(block_.front().portion).urgency, now_us)) return false;
+    const State& state = portions_.at(block_.front().portion);
+    MERCURY_CHECK(state.ready != 0);
+    if (!MaySend(state, now_us)) return false;
     *portion = block_.front().portion;
     return true;
   }

@@ -50,9 +50,6 @@ Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
   policy->packet_bytes = s.num_worker > 2 ? 32 << 10 : 64 << 10;
   if (links > 4) policy->packet_bytes = 16 << 10;
   if (s.packet_bytes != 0) policy->packet_bytes = static_cast<uint64_t>(s.packet_bytes);
-  // One packet under way could not keep a link busy.
-  policy->credit.bytes_min = std::max(policy->credit.bytes_min, 2 * policy->packet_bytes);
-  policy->credit.bytes_max = std::max(policy->credit.bytes_max, policy->credit.bytes_min);
   policy->unit_bytes = s.partition_bytes != 0 ? static_cast<uint64_t>(s.partition_bytes)
                                               : DefaultUnitBytes(policy->kind);
   policy->window_bytes = static_cast<uint64_t>(s.credit_bytes);

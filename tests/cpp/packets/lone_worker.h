@@ -38,13 +38,14 @@ class LoneWorker {
       : options_(options),
         streams(options, [this](const std::string& line) { reports.push_back(line); }) {}
 
-  std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes) {
+  std::unique_ptr<Asked> Tensor(uint64_t key, size_t bytes, bool asynchronous = false) {
     auto asked = std::make_unique<Asked>();
     TensorTraits d;
     d.key = key;
     d.shape = {bytes};
     d.dtype = DType::kUint8;
     d.name = "t" + std::to_string(key);
+    d.asynchronous = asynchronous;
     asked->tensor = std::make_shared<mercury::Tensor>(d);
     for (size_t i = 0; i < bytes; ++i) asked->src.push_back(static_cast<char>(i * 7 + key));
     asked->dst.assign(bytes, '?');

@@ -30,6 +30,7 @@ WorkerStreamsOptions LanesOfSlots(std::vector<int>* woken) {
   WorkerStreamsOptions options = WorkerLanes(woken);
   options.policy.packet_bytes = kSlot;
   options.policy.credit.fixed_bytes = 0;
+  options.policy.credit.bytes_min = 2 * kSlot;
   return options;
 }
 

@@ -23,26 +23,36 @@ TEST(a_full_window_holds_back_its_like) {
   Credit credit(Fixed(1000));
   CHECK_EQ(credit.WakeAt(), kNever);
   for (int i = 0; i < 2; ++i) {
-    CHECK_TRUE(credit.MaySend(5, 0));
+    CHECK_TRUE(credit.MaySend(5, 0, 0));
     credit.Sent(1, 5, 500, 0);
   }
   CHECK_EQ(credit.counted_bytes(), 1000U);
-  CHECK_FALSE(credit.MaySend(5, 0));
-  CHECK_FALSE(credit.MaySend(4, 0));
-  CHECK_TRUE(credit.MaySend(6, 0));  // what is more urgent is not held back by it
+  CHECK_FALSE(credit.MaySend(5, 0, 0));
+  CHECK_FALSE(credit.MaySend(4, 0, 0));
+  CHECK_TRUE(credit.MaySend(6, 0, 0));  // what is more urgent is not held back by it
   credit.Returned(1, 1, 10);
-  CHECK_TRUE(credit.MaySend(5, 10));
+  CHECK_TRUE(credit.MaySend(5, 0, 10));
 }
 
 TEST(only_as_much_is_ahead_as_is_as_urgent) {
   Credit credit(Fixed(1000));
   credit.Sent(1, 9, 600, 0);
   credit.Sent(2, 1, 600, 0);
-  CHECK_FALSE(credit.MaySend(1, 0));
-  CHECK_TRUE(credit.MaySend(2, 0));
+  CHECK_FALSE(credit.MaySend(1, 0, 0));
+  CHECK_TRUE(credit.MaySend(2, 0, 0));
   credit.Sent(3, 2, 400, 0);
-  CHECK_FALSE(credit.MaySend(2, 0));
-  CHECK_TRUE(credit.MaySend(3, 0));
+  CHECK_FALSE(credit.MaySend(2, 0, 0));
+  CHECK_TRUE(credit.MaySend(3, 0, 0));
+}
+
+TEST(the_least_may_be_under_way_however_small_the_window_is) {
+  Credit credit(Fixed(1000));
+  credit.Sent(1, 5, 2900, 0);
+  CHECK_FALSE(credit.MaySend(5, 0, 0));
+  CHECK_TRUE(credit.MaySend(5, 3000, 0));
+  credit.Sent(1, 5, 100, 0);
+  CHECK_FALSE(credit.MaySend(5, 3000, 0));
+  CHECK_TRUE(credit.MaySend(6, 0, 0));
 }
 
 TEST(what_never_returns_is_parked_and_the_window_grows) {
@@ -51,12 +61,12 @@ TEST(what_never_returns_is_parked_and_the_window_grows) {
   uint64_t portion = 0;
   uint64_t window = credit.window_bytes();
   for (int i = 0; i < 8; ++i) {
-    while (credit.MaySend(0, now)) credit.Sent(++portion, 0, 1000, now);
+    while (credit.MaySend(0, 0, now)) credit.Sent(++portion, 0, 1000, now);
     const int64_t wake = credit.WakeAt();
     REQUIRE_TRUE(wake != kNever && wake > now);
-    CHECK_FALSE(credit.MaySend(0, wake - 1));
+    CHECK_FALSE(credit.MaySend(0, 0, wake - 1));
     now = wake;
-    CHECK_TRUE(credit.MaySend(0, now));
+    CHECK_TRUE(credit.MaySend(0, 0, now));
     CHECK_TRUE(credit.window_bytes() > window);
     window = credit.window_bytes();
   }
@@ -71,7 +81,7 @@ TEST(a_portion_that_is_forgotten_counts_no_more) {
   credit.Sent(2, 0, 700, 0);
   credit.Forget(1);
   CHECK_EQ(credit.counted_bytes(), 700U);
-  CHECK_TRUE(credit.MaySend(0, 0));
+  CHECK_TRUE(credit.MaySend(0, 0, 0));
   credit.Returned(1, 700, 5);  // of no account
   credit.Forget(1);
   credit.Returned(2, 100000, 5);  // no more than was sent
@@ -92,7 +102,7 @@ TEST(nothing_wakes_for_portions_that_are_over) {
 TEST(the_window_follows_rate_and_round_trip) {
   Credit credit{CreditLimits()};
   CHECK_EQ(credit.window_bytes(), uint64_t{256} << 10);
-  // 100 bytes/us, 5 ms: a product of 500,000 bytes, and 3.3 ms' worth on top.
+  // 100 bytes/us, 5 ms: a product of 500,000 bytes, a quarter more, and 2 ms' worth on top.
   credit.SetRoundTrip(5000);
   uint64_t portion = 0;
   for (int64_t now = 0; now < 200000; now += 100) {
@@ -104,7 +114,7 @@ TEST(the_window_follows_rate_and_round_trip) {
   }
   CHECK_EQ(credit.round_trip_us(), 5000);
   CHECK_TRUE(credit.bytes_per_second() > 95e6 && credit.bytes_per_second() < 115e6);
-  CHECK_TRUE(credit.window_bytes() > 850000 && credit.window_bytes() < 1100000);
+  CHECK_TRUE(credit.window_bytes() > 780000 && credit.window_bytes() < 950000);
 }
 
 TEST(the_window_stays_within_its_limits) {
@@ -199,7 +209,7 @@ TEST(no_sequence_of_calls_blocks_for_ever) {
       switch (random.Below(4)) {
         case 0:
         case 1:
-          if (!credit.MaySend(it->second, now)) {
+          if (!credit.MaySend(it->second, 0, now)) {
             const int64_t wake = credit.WakeAt();
             REQUIRE_TRUE(wake != kNever);
             CHECK_TRUE(credit.counted_bytes() != 0);
@@ -216,7 +226,7 @@ TEST(no_sequence_of_calls_blocks_for_ever) {
           portions.erase(it);
       }
     }
-    for (int waits = 0; !credit.MaySend(std::numeric_limits<int32_t>::min(), now); ++waits) {
+    for (int waits = 0; !credit.MaySend(std::numeric_limits<int32_t>::min(), 0, now); ++waits) {
       REQUIRE_TRUE(waits < 100000 && credit.WakeAt() != kNever);
       now = std::max(now + 1, credit.WakeAt());
     }

@@ -93,6 +93,31 @@ TEST(the_window_holds_back_all_but_the_more_urgent) {
   CHECK_TRUE(policy->Depths().empty());
 }
 
+TEST(two_slots_may_be_under_way_where_no_part_of_one_is_answered) {
+  for (const bool whole : {false, true}) {
+    const auto policy = Make(PolicyKind::kPriority, 1000);
+    policy->Ready({1, 0, 5, 1, 5 * 1500, 0, whole}, 0);
+    CHECK_EQ(Order(policy.get(), 5, 1500), whole ? "11" : "1");
+    policy->Returned(1, 1500, 100);
+    CHECK_EQ(Order(policy.get(), 5, 1500), "1");
+  }
+  Make(PolicyKind::kPriority)->Ready({1, 0, 0, 1, 0, 0, true}, 0);  // a share without slots
+}
+
+// 1 byte/us: a window of 2 ms is less than one of these packets.
+TEST(two_packets_may_be_under_way_on_a_slow_link) {
+  PolicyOptions options;
+  options.packet_bytes = 50048;
+  options.adapt_packets = false;
+  options.credit.bytes_min = 1;
+  const auto policy = MakePacketPolicy(options);
+  policy->Ready({1, 0, 9, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 1, 20000), "1");
+  policy->Returned(1, 20000, 20000);
+  REQUIRE_TRUE(policy->credit()->window_bytes() < 3000);
+  CHECK_EQ(Order(policy.get(), 9, 50048), "11");
+}
+
 TEST(fifo_is_held_back_by_all_of_the_window) {
   const auto policy = Make(PolicyKind::kFifo, 1000);
   policy->Ready({1, 0, 50, 1}, 0);
