@@ -45,10 +45,14 @@ Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
   Status status = ParsePolicy(s.policy, &policy->kind);
   if (!status.ok()) return status;
   policy->adapt_packets = s.packet_bytes == 0;
-  // Of many links, each has few packets under way, and a sum waits for all copies: smaller ones.
+  // Of many links, each has few packets under way, and a sum waits for all copies: smaller ones,
+  // and more of them while the last worker's are on their way.
   const int64_t links = std::max(s.num_worker, s.num_server);
   policy->packet_bytes = s.num_worker > 2 ? 32 << 10 : 64 << 10;
-  if (links > 4) policy->packet_bytes = 16 << 10;
+  if (links > 4) {
+    policy->packet_bytes = 16 << 10;
+    policy->credit.bytes_min *= 2;
+  }
   if (s.packet_bytes != 0) policy->packet_bytes = static_cast<uint64_t>(s.packet_bytes);
   policy->unit_bytes = s.partition_bytes != 0 ? static_cast<uint64_t>(s.partition_bytes)
                                               : DefaultUnitBytes(policy->kind);

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pslite_ext.forecast.simulate.cluster import Cluster
 
-# As pslite_ext/csrc/links/fair_share.cc, policy/policy.cc and process/node_options.cc have it.
+# As pslite_ext/csrc/links/fair_share.cc, policy/ (credit.cc, policy.cc) and process/node_options.cc
+# have it.
 SEGMENT_BYTES, SEGMENTS_MIN = 1448, 3
 DELAY_S, SPARE_S, QUEUE_S_MAX = 0.001, 0.020, 0.006
 PACKET_S, PACKET_BYTES_MIN = 0.0006, 4 << 10  # halved while a link needs longer for one
+CREDIT_S, CREDIT_BYTES_MIN = 0.002, 48 << 10
 
 
 def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
@@ -16,6 +18,12 @@ def window_bytes(bandwidth: float, links: int, round_trip_s: float) -> float:
     share = bandwidth * (1.25 * round_trip_s + queue_s) / links
     # Of whole segments, now fewer, now more: on average so much.
     return SEGMENT_BYTES * max(share / SEGMENT_BYTES + 0.5, SEGMENTS_MIN)
+
+
+def credit_bytes(bandwidth: float, servers: int, round_trip_s: float, packet: int) -> float:
+    """What a worker has under way to each of a few servers, if all are used."""
+    carried = bandwidth * (1.25 * round_trip_s + CREDIT_S) / servers
+    return max(carried, CREDIT_BYTES_MIN, 2 * packet)
 
 
 def links_of_a_host(workers: int, servers: int, beside: bool) -> int:
@@ -43,14 +51,16 @@ def mercury_cluster(
 ) -> Cluster:
     """All nodes alike; `bandwidth` is what a link carries of data, in bytes a second."""
     links = links_of_a_host(workers, servers, beside)
+    packet, round_trip_s = packet_bytes(bandwidth, workers, servers), 2 * latency_s
+    window = window_bytes(bandwidth, links, round_trip_s)
     return Cluster.even(
         workers,
         servers,
         bandwidth,
         latency_s=latency_s,
-        packet_bytes=packet_bytes(bandwidth, workers, servers),
+        packet_bytes=packet,
         sharing="fifo",
-        window_bytes=window_bytes(bandwidth, links, 2 * latency_s),
+        window_bytes=min(window, credit_bytes(bandwidth, servers, round_trip_s, packet)),
         reaction_s=reaction_s,
         beside=beside,
     )

@@ -61,6 +61,7 @@ TEST(packets_are_smaller_among_many_workers) {
   settings.num_server = 8;
   REQUIRE_OK(MakeNodeOptions(settings, &made));
   CHECK_EQ(made.mercury.policy.packet_bytes, 16384U);
+  CHECK_EQ(made.mercury.policy.credit.bytes_min, 2 * CreditLimits().bytes_min);
   settings.packet_bytes = 1 << 20;
   NodeOptions fixed;
   REQUIRE_OK(MakeNodeOptions(settings, &fixed));
