@@ -42,5 +42,5 @@ def test_the_cluster_has_both() -> None:
     assert cluster.packet_bytes == 16384
     assert cluster.beside
     few = mercury_cluster(2, 2, 1e8, latency_s=5e-5, reaction_s=1e-3)
-    assert few.window_bytes == credit_bytes(1e8, 2, 1e-4, few.packet_bytes)
+    assert few.window_bytes == credit_bytes(1e8, 2, 1e-4, packet_bytes(1e8, 2, 2))
     assert (cluster.latency_s, cluster.reaction_s) == (5e-5, 1e-3)
