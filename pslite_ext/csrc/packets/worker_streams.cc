@@ -286,7 +286,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
                     now_us);
 }
 
-// Whether its server goes on with whole slots only.
+// Whether its server answers whole slots only (Aggregator::AnswerPart and Keeps).
 bool WorkerStreams::GoesBySlots(const Stream& stream) const {
   return options_.deterministic || stream.row_elements != 0 || stream.op->gives_first() ||
          stream.shared->traits.asynchronous;

@@ -54,6 +54,11 @@ Status ReadPolicy(const Settings& s, PolicyOptions* policy) {
     policy->credit.bytes_min *= 2;
   }
   if (s.packet_bytes != 0) policy->packet_bytes = static_cast<uint64_t>(s.packet_bytes);
+  // Over several lanes, servers answer whole slots only, and a slot is a packet of the largest.
+  if (s.lanes > 1) {
+    policy->credit.bytes_min = std::max(policy->credit.bytes_min, 2 * policy->packet_bytes);
+    policy->credit.bytes_max = std::max(policy->credit.bytes_max, policy->credit.bytes_min);
+  }
   policy->unit_bytes = s.partition_bytes != 0 ? static_cast<uint64_t>(s.partition_bytes)
                                               : DefaultUnitBytes(policy->kind);
   policy->window_bytes = static_cast<uint64_t>(s.credit_bytes);

@@ -67,6 +67,9 @@ TEST(packets_are_smaller_among_many_workers) {
   REQUIRE_OK(MakeNodeOptions(settings, &fixed));
   CHECK_EQ(fixed.mercury.policy.packet_bytes, 1U << 20);
   CHECK_FALSE(fixed.mercury.policy.adapt_packets);
+  settings.lanes = 2;
+  REQUIRE_OK(MakeNodeOptions(settings, &fixed));
+  CHECK_TRUE(fixed.mercury.policy.credit.bytes_min >= 2U << 20);
 }
 
 TEST(prophet_queues_on_the_classic_path_only_where_it_is_the_path) {
