@@ -40,6 +40,7 @@ size_t PayloadMax(PacketKind kind, size_t packet_bytes_max) {
     case PacketKind::kStands:
     case PacketKind::kResumed:
     case PacketKind::kWanted:
+    case PacketKind::kBehind:
       return 0;
   }
   return 0;
@@ -69,7 +70,7 @@ Status Decode(const uint8_t* bytes, size_t packet_bytes_max, Header* header) {
     return Status::Corrupt("a packet does not begin where it should");
   }
   if (bytes[20] < static_cast<uint8_t>(PacketKind::kData) ||
-      bytes[20] > static_cast<uint8_t>(PacketKind::kGiven)) {
+      bytes[20] > static_cast<uint8_t>(PacketKind::kBehind)) {
     return Status::Corrupt("a packet of the unknown kind " + std::to_string(bytes[20]));
   }
   header->tensor = Load<uint32_t>(&bytes[0]);

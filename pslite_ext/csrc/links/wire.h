@@ -24,7 +24,7 @@
 
 namespace mercury {
 
-constexpr uint16_t kWireVersion = 11;
+constexpr uint16_t kWireVersion = 12;
 constexpr size_t kHeaderBytes = 24;
 constexpr size_t kChecksumBytes = 4;
 constexpr size_t kDeclarationBytesMax = 552;
@@ -56,6 +56,7 @@ enum class PacketKind : uint8_t {
   kResumed = 22,  // server -> worker: it goes on after `round`
   kWanted = 23,   // server -> worker: others have not got the sum of `round`
   kGiven = 24,    // worker -> server: that sum, coded as the number says
+  kBehind = 25,   // server -> worker: others have sent so many of the tensor's elements in `round`
 };
 
 struct Header {

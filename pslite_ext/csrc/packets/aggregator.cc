@@ -22,6 +22,7 @@ Status OthersFirst(const Declaration& declared) {
 
 Aggregator::Aggregator(const AggregatorOptions& options)
     : options_(options),
+      levels_workers_(LevelsWorkers(options)),
       pool_(options.bytes_max, options.lends, options.allocate),
       trace_(options.trace, true, options.trace_overhead, options.lanes),
       awaited_(options.ranks.empty() ? options.num_workers : 0, options.slow),
@@ -333,6 +334,7 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     return Status::Ok();
   }
   progress += link->count;
+  if (!first && !asynchronous) Level(tensor, worker, *link, header);
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
   if (whole && !first && !asynchronous) CopyCame(&slot, worker, workers, now_us);
   if (!whole) {

@@ -181,6 +181,8 @@ class Aggregator : public Endpoint, public HostSums {
   void Applied(SummedTensor* tensor, uint64_t mine, int worker, PacketKind kind);
   void Acknowledge(SummedTensor* tensor, uint64_t mine, int worker, uint64_t bytes);
   void AnswerPart(SummedTensor* tensor, uint64_t mine);
+  static bool LevelsWorkers(const AggregatorOptions& options);
+  void Level(SummedTensor* tensor, int worker, const Receiving& link, const Header& header);
   bool Begins(SummedTensor* tensor, uint64_t mine, int worker, const Named& named, PacketKind kind);
   // Whether the worker's copy is in, by itself or in what stands for its host.
   bool IsIn(const SummedTensor& tensor, uint64_t mine, int worker) const;
@@ -224,6 +226,7 @@ class Aggregator : public Endpoint, public HostSums {
   void SetBytes(int worker, uint64_t bytes);
 
   const AggregatorOptions options_;
+  const bool levels_workers_;  // it tells workers that are behind with something
   PacketPool pool_;
   mutable std::mutex mutex_;  // guards what follows
   bool torn_ = false;

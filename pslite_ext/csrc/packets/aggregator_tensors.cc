@@ -111,6 +111,7 @@ std::unique_ptr<Aggregator::SummedTensor> Aggregator::NewTensor(int worker,
     if (cap != 0 && kept > cap - std::min(cap, others)) throw std::bad_alloc();
     made->slots.resize(count);
     made->progress.Resize(count, peers_.size());
+    made->levels = Levels(peers_.size());
     if (options_.resumes) {
       made->resumptions.assign(count, Resumption(peers_.size()));
       for (size_t w = 0; w < peers_.size(); ++w) {

@@ -10,6 +10,7 @@
 
 #include "packets/aggregator.h"
 #include "packets/declaration.h"
+#include "packets/levels.h"
 #include "packets/resumption.h"
 #include "packets/row_sum.h"
 #include "packets/slot_progress.h"
@@ -60,6 +61,7 @@ struct Aggregator::SummedTensor {
   uint64_t unit_slots = 1;
   std::vector<Slot> slots;
   SlotProgress progress;
+  Levels levels{0};
   std::vector<Resumption> resumptions;  // by slot; empty: it has always been summed here
   std::vector<uint32_t> unit_ready;     // complete slots, by unit
   std::vector<uint32_t> unit_sent;      // by worker: bytes of the unit under way
@@ -115,6 +117,7 @@ struct Aggregator::Peer {
   uint64_t slots = 0;           // of all of them
   std::deque<OutPacket> first;  // goes out before any sum
   UrgencyQueue<Ready> ready;
+  SummedTensor* sends = nullptr;  // of which its last data was
   uint64_t packet_bytes = 0;
   std::vector<double> rates;  // of its links, in bytes a second
   int goodbyes = 0;

@@ -69,6 +69,8 @@ struct WorkerStreams::ServerStream {
   std::vector<bool> went;      // sent, or not to be sent
   std::vector<uint64_t> told;  // by lane: the portion whose number in traces it has told
   uint64_t waiting = 0;        // slots whose sums are not in
+  uint64_t front = 0;          // elements that others had sent before; 0: that is not known
+  uint8_t front_round = 0;     // in that round
 
   static constexpr uint64_t kOver = ~uint64_t{0};
   // Of a slot, how much has been sent.

@@ -284,6 +284,7 @@ void WorkerStreams::Begin(Stream* tensor, int server, int64_t now_us) {
   its.policy->Ready({part.portion, op.priority, part.share.count, unit_slots, bytes, missing,
                      GoesBySlots(*tensor)},
                     now_us);
+  CatchUp(server, *tensor, &part);
 }
 
 // Whether its server answers whole slots only (Aggregator::AnswerPart and Keeps).

@@ -179,6 +179,8 @@ class WorkerStreams : public Endpoint {
   Status EndRows(int server, LinkState* link, const Header& header, int64_t now_us);
   Status TakeTaken(int server, int lane, const Header& header, int64_t now_us);
   void SlotOver(Stream* stream, ServerStream* part, uint64_t mine, int workers, int64_t now_us);
+  void TakeBehind(int server, const Header& header);
+  void CatchUp(int server, const Stream& tensor, ServerStream* part);
   void TakeError(int server, const LinkState& link, const Header& header);
   void TakeAnswer(int server, const LinkState& link, const Header& header, int64_t now_us);
   void SayWhomItWaitsFor(const Stream& tensor, int peer, const std::string& missing,

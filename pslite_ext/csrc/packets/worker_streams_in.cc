@@ -41,6 +41,7 @@ Status WorkerStreams::OnHeader(int number, const Header& header, int64_t /*now_u
     case PacketKind::kAck:
     case PacketKind::kResumed:
     case PacketKind::kWanted:
+    case PacketKind::kBehind:
       break;
     default:
       return Status::Corrupt("a packet that only workers send");
@@ -210,6 +211,9 @@ Status WorkerStreams::OnPacket(int number, const Header& header, int64_t now_us)
       break;
     case PacketKind::kWanted:
       status = GiveSum(server, header);
+      break;
+    case PacketKind::kBehind:
+      TakeBehind(server, header);
       break;
     case PacketKind::kTaken:
       status = TakeTaken(server, number % options_.lanes, header, now_us);

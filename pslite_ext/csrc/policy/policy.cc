@@ -64,6 +64,8 @@ bool AnswersUnits(PolicyKind kind) {
   return row != nullptr && row->unit != Unit::kSlot;
 }
 
+bool Preempts(PolicyKind kind) { return kind != PolicyKind::kFifo && !AnswersUnits(kind); }
+
 uint64_t DefaultUnitBytes(PolicyKind kind) {
   const Row* row = Find(kind);
   return row == nullptr ? 0 : row->unit_bytes;

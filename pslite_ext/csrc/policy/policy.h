@@ -65,6 +65,8 @@ uint64_t UnitSlots(PolicyKind kind, uint64_t unit_bytes, uint64_t slot_bytes, ui
 bool Acknowledges(PolicyKind kind);
 // Whether the server answers units of several slots, each as a whole.
 bool AnswersUnits(PolicyKind kind);
+// Whether a more urgent tensor goes before the rest of another.
+bool Preempts(PolicyKind kind);
 // The largest packet that takes a host's link of so many bytes a second no longer than an urgent
 // one should have to wait; 4 KiB at least.
 uint64_t PacketBytes(double bytes_per_second, uint64_t most);
@@ -102,6 +104,9 @@ class Policy {
   virtual void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) = 0;
   // The server has so many bytes of it (it says so only where Acknowledges).
   virtual void Acknowledged(uint64_t portion, uint64_t bytes) = 0;
+  // Another worker has sent so many bytes of it that are still to be sent here (only where
+  // Preempts).
+  virtual void Behind(uint64_t /*portion*/, uint64_t /*bytes*/) {}
   // The portion is over, well or not.
   virtual void Forget(uint64_t portion) = 0;
   // When Next may change its mind by time alone.

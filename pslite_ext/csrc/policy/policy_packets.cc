@@ -18,6 +18,7 @@ PacketPolicy::PacketPolicy(const PolicyOptions& options)
 
 void PacketPolicy::Ready(const Portion& portion, int64_t /*now_us*/) {
   const int32_t urgency = WirePriority(portion.priority);
+  most_urgent_ = std::max(most_urgent_, urgency);
   const uint64_t ready = portion.slots - portion.missing;
   const bool by_slots = portion.whole_slots && portion.slots != 0;
   const uint64_t least = by_slots ? 2 * portion.bytes / portion.slots : 0;
@@ -47,9 +48,32 @@ bool PacketPolicy::Next(int64_t now_us, uint64_t* portion) {
   const uint64_t first = waiting_.Front();
   const State& state = portions_.at(first);
   MERCURY_CHECK(state.ready != 0);
-  if (!MaySend(state, now_us)) return false;
+  // What is behind goes in every other packet, until the most urgent tensor is there: then no other
+  // will come in between, and nothing is won by catching up.
+  const bool catches_up = gives_way_ && state.urgency != most_urgent_;
+  if (catches_up && NextBehind(first, portion)) return true;
+  if (!MaySend(state, now_us)) return NextBehind(first, portion);
   *portion = first;
   return true;
+}
+
+// What others wait for needs no credit: its sums come back at once.
+bool PacketPolicy::NextBehind(uint64_t first, uint64_t* portion) {
+  for (const uint64_t each : behind_) {
+    if (each == first || portions_.at(each).ready == 0) continue;
+    blocked_ = false;
+    *portion = each;
+    return true;
+  }
+  return false;
+}
+
+// No more than may be under way: who is further behind than that is slower than others.
+void PacketPolicy::Behind(uint64_t portion, uint64_t bytes) {
+  const auto it = portions_.find(portion);
+  if (it == portions_.end() || bytes == 0) return;
+  if (it->second.behind == 0) behind_.push_back(portion);
+  it->second.behind = std::min(bytes, credit_.window_bytes());
 }
 
 bool PacketPolicy::NextOf(const May& may, int64_t now_us, uint64_t* portion) {
@@ -61,16 +85,23 @@ bool PacketPolicy::NextOf(const May& may, int64_t now_us, uint64_t* portion) {
   return true;
 }
 
+void PacketPolicy::NotBehind(uint64_t portion) {
+  behind_.erase(std::find(behind_.begin(), behind_.end(), portion));
+}
+
 void PacketPolicy::Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) {
   const auto it = portions_.find(portion);
   if (it == portions_.end()) return;
   credit_.Sent(portion, it->second.urgency, bytes, now_us);
-  if (portion != last_portion_) {
+  it->second.bytes_left -= std::min(bytes, it->second.bytes_left);
+  gives_way_ = it->second.behind == 0;
+  if (gives_way_ && portion != last_portion_) {
     const auto last = portions_.find(last_portion_);
     if (last != portions_.end() && last->second.slots_left != 0) ++preemptions_;
     last_portion_ = portion;
   }
-  it->second.bytes_left -= std::min(bytes, it->second.bytes_left);
+  it->second.behind -= std::min(bytes, it->second.behind);
+  if (!gives_way_ && it->second.behind == 0) NotBehind(portion);
   MERCURY_CHECK(it->second.ready != 0);
   if (!slot_done) return;
   --it->second.slots_left;
@@ -90,6 +121,7 @@ void PacketPolicy::Forget(uint64_t portion) {
   if (it == portions_.end()) return;
   if (it->second.ready != 0)
     waiting_.Remove([portion](uint64_t other) { return other == portion; });
+  if (it->second.behind != 0) NotBehind(portion);
   portions_.erase(it);
   credit_.Forget(portion);
 }

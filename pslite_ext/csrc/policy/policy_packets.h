@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -27,6 +28,7 @@ class PacketPolicy : public Policy {
   void Sent(uint64_t portion, uint64_t bytes, bool slot_done, int64_t now_us) override;
   void Returned(uint64_t portion, uint64_t bytes, int64_t now_us) override;
   void Acknowledged(uint64_t /*portion*/, uint64_t /*bytes*/) override {}
+  void Behind(uint64_t portion, uint64_t bytes) override;
   void Forget(uint64_t portion) override;
 
   void SetRoundTrip(int64_t us) override { credit_.SetRoundTrip(us); }
@@ -44,6 +46,7 @@ class PacketPolicy : public Policy {
     uint64_t slots_left = 0;
     uint64_t ready = 0;  // of those
     uint64_t bytes_left = 0;
+    uint64_t behind = 0;  // bytes that another worker has sent before
 
     uint64_t bytes_ready() const {
       return ready == slots_left ? bytes_left : bytes_left / slots_left * ready;
@@ -58,11 +61,17 @@ class PacketPolicy : public Policy {
   bool blocked_ = false;
 
  private:
+  void NotBehind(uint64_t portion);
+  bool NextBehind(uint64_t first, uint64_t* portion);
+
   const bool follows_link_;
   const bool by_priority_;
   const uint64_t packet_bytes_max_;
   const bool adapt_packets_;
   const int links_;
+  int32_t most_urgent_ = std::numeric_limits<int32_t>::min();  // that there has been
+  std::vector<uint64_t> behind_;                               // portions
+  bool gives_way_ = false;  // the last packet was of none of them
   uint64_t last_portion_ = ~uint64_t{0};
   uint64_t preemptions_ = 0;
 };

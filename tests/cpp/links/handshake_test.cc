@@ -117,7 +117,7 @@ TEST(golden_bytes_of_the_messages) {
   CHECK_EQ(o.challenge.size(), kChallengeBytes);
   CHECK_EQ(o.hello.size(), kHelloBytes);
   CHECK_EQ(o.welcome.size(), kWelcomeBytes);
-  const std::string prefix("MRCY\x0b\x00", 6);
+  const std::string prefix("MRCY\x0c\x00", 6);
   CHECK_TRUE(o.challenge.substr(0, 8) == prefix + std::string(2, '\0'));
   CHECK_TRUE(o.hello.substr(0, 6) == prefix);
   CHECK_TRUE(o.welcome.substr(0, 12) == prefix + std::string(6, '\0'));

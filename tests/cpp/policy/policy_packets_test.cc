@@ -43,6 +43,59 @@ TEST(fifo_sends_in_the_order_of_readiness) {
   CHECK_EQ(policy->WirePriority(100), 0);
 }
 
+// Which would be 2 alone, without it: nothing more urgent than 3 has been, and 2 is not that.
+TEST(what_is_behind_goes_in_every_other_packet) {
+  const auto policy = Make(PolicyKind::kPriority);
+  policy->Ready({3, 0, 1, 1}, 0);
+  policy->Ready({2, -1, 9, 1}, 0);
+  policy->Ready({1, -2, 9, 1}, 0);
+  policy->Behind(1, 300);
+  CHECK_EQ(Order(policy.get(), 1), "3");
+  CHECK_EQ(Order(policy.get(), 8), "12121222");
+  CHECK_EQ(policy->preemptions(), 0U);
+  policy->Behind(9, 100);  // it is over
+  policy->Behind(1, 0);
+  CHECK_EQ(Order(policy.get(), 1), "2");
+}
+
+TEST(nothing_catches_up_once_the_most_urgent_is_there) {
+  const auto policy = Make(PolicyKind::kPriority);
+  policy->Ready({1, -2, 9, 1}, 0);
+  policy->Ready({2, 0, 3, 1}, 0);
+  policy->Behind(1, 300);
+  CHECK_EQ(Order(policy.get(), 6), "222111");
+  policy->Ready({3, -1, 3, 1}, 0);
+  policy->Behind(1, 100);
+  CHECK_EQ(Order(policy.get(), 4), "3133");
+}
+
+TEST(what_is_behind_needs_no_credit) {
+  const auto policy = Make(PolicyKind::kPriority, 100);
+  policy->Ready({1, -2, 9, 1}, 0);
+  policy->Ready({2, -1, 9, 1}, 0);
+  CHECK_EQ(Order(policy.get(), 9), "2");  // its sum waits for others
+  policy->Behind(1, 200);
+  CHECK_EQ(Order(policy.get(), 9), "1");  // no more than may be under way
+  policy->Behind(1, 100);
+  policy->Forget(1);
+  CHECK_EQ(Order(policy.get(), 9), "");
+  policy->Returned(2, 100, 0);
+  CHECK_EQ(Order(policy.get(), 9), "2");
+}
+
+TEST(what_is_behind_is_sent_when_it_is_ready) {
+  const auto policy = Make(PolicyKind::kPriority);
+  policy->Ready({3, 0, 1, 1}, 0);
+  policy->Ready({2, -1, 9, 1}, 0);
+  policy->Ready({1, -2, 3, 1, 300, 3}, 0);
+  policy->Behind(1, 300);
+  CHECK_EQ(Order(policy.get(), 3), "322");
+  policy->More(1, 2, 0);
+  CHECK_EQ(Order(policy.get(), 6), "121222");
+  policy->More(1, 1, 0);
+  CHECK_EQ(Order(policy.get(), 3), "122");
+}
+
 TEST(a_slot_in_pieces_counts_once) {
   const auto policy = Make(PolicyKind::kPriority);
   policy->Ready({1, 0, 1, 1}, 0);
