@@ -10,6 +10,7 @@ from pslite_ext.forecast.model import ModelError
 from pslite_ext.forecast.model.job import number
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.connection import Connection
+from pslite_ext.forecast.simulate.levels import CatchingUp
 from pslite_ext.forecast.simulate.link import (
     QUEUES,
     ByPriority,
@@ -135,7 +136,7 @@ class ClusterLinks:
         self, cluster: Cluster, clock: Clock, by_priority: bool, several_jobs: bool = False
     ) -> None:
         def of_jobs(queue: Callable[[], Queue]) -> Callable[[], Queue]:
-            by_urgency = queue in (Trains, ByPriority)
+            by_urgency = queue in (Trains, ByPriority, CatchingUp)
             return (lambda: JobsInTurn(queue)) if several_jobs and by_urgency else queue
 
         def links(
@@ -172,7 +173,7 @@ class ClusterLinks:
         self.answering: list[list[Connection]] = []
         if cluster.window_bytes is not None:
             for connections, queue in (
-                (self.pushing, of_jobs(Trains)),
+                (self.pushing, of_jobs(Trains if cluster.beside else CatchingUp)),
                 (self.answering, ordered),
             ):
                 connections += [

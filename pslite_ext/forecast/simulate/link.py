@@ -61,7 +61,7 @@ class Packet:
 class Train:
     """Packets of one piece, made one at a time, when their link or connection takes them."""
 
-    __slots__ = ("_make", "_next", "_packets", "flow", "priority")
+    __slots__ = ("_make", "_packets", "flow", "priority", "taken")
 
     def __init__(
         self, priority: int, packets: Sequence[int], make: Callable[[int], Packet], flow: int = 0
@@ -69,16 +69,16 @@ class Train:
         self.priority = priority
         self.flow = flow
         self._packets = packets
-        self._next = 0
+        self.taken = 0
         self._make = make
 
     @property
     def left(self) -> int:
-        return len(self._packets) - self._next
+        return len(self._packets) - self.taken
 
     def take(self) -> Packet:
-        packet = self._make(self._packets[self._next])
-        self._next += 1
+        packet = self._make(self._packets[self.taken])
+        self.taken += 1
         return packet
 
 

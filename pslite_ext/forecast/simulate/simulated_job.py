@@ -20,6 +20,7 @@ from pslite_ext.forecast.model.job import Array, number
 from pslite_ext.forecast.simulate.clock import Clock
 from pslite_ext.forecast.simulate.cluster import Cluster, ClusterLinks
 from pslite_ext.forecast.simulate.layout import Layout, Shares
+from pslite_ext.forecast.simulate.levels import Level, LevelledTrain
 from pslite_ext.forecast.simulate.link import JOB_BITS, Hop, Packet, Train, pass_on
 from pslite_ext.forecast.simulate.scheme import scheme
 
@@ -103,6 +104,8 @@ class JobRun:
         packets = len(self.layout.packet_size)
         self.sums: dict[int, list[int]] = defaultdict(lambda: [0] * packets)
         self.rack_sums: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0] * packets)
+        # Of each piece's packets for each server, by iteration.
+        self.levels: dict[int, dict[tuple[int, int], Level]] = defaultdict(dict)
         # Of the latest iteration, relative to its start: [what][worker][layer]
         self.times = np.zeros((len(MOMENTS), len(self.workers), self.layers))
         self.iteration_s = np.full((run.iterations, len(self.workers)), NEVER)
@@ -122,6 +125,7 @@ class JobRun:
         drawn = self.random.gauss(0.0, self.run.jitter) if self.run.jitter else 0.0
         worker.factor = slowness * float(np.exp(drawn))
         self.sums.pop(worker.iteration - 2, None)  # every worker has left that one
+        self.levels.pop(worker.iteration - 2, None)
         for rack in range(len(self.fabric.rack_out)):
             self.rack_sums.pop((worker.iteration - 2, rack), None)
         of_iteration = self.ready_s[worker.iteration % len(self.ready_s)]
@@ -221,8 +225,15 @@ class JobRun:
             server = (worker.host + turn) % servers
             to_it = [index for index in packets if layout.packet_server[index] == server]
             if to_it:
-                train = Train(priority, to_it, make, flow)
+                level = self._level(iteration, piece, server)
+                train = LevelledTrain(priority, to_it, make, flow, level)
                 self.fabric.pushing[worker.host][server].send(train)
+
+    def _level(self, iteration: int, piece: int, server: int) -> Level:
+        levels = self.levels[iteration]
+        if (piece, server) not in levels:
+            levels[piece, server] = Level(len(self.workers))
+        return levels[piece, server]
 
     def _push_began(self, packet: Packet) -> None:
         worker, _, index = packet.info
@@ -281,6 +292,9 @@ class JobRun:
 
     def _at_server(self, packet: Packet) -> None:
         worker, iteration, index = self._arrived(packet)
+        if self.fabric.pushing:
+            piece, server = self.layout.packet_piece[index], self.layout.packet_server[index]
+            self._level(iteration, piece, server).came(worker.number)
         if self.scheme.streams:
             if self._complete(iteration, index, self.copies):
                 took = self.update_s[self.layout.packet_layer[index]]
