@@ -10,13 +10,12 @@ from scripts.soak.job import DisturbedJob
 from scripts.soak.runner import one_round
 
 pytestmark = pytest.mark.usefixtures("privileged")
-both_vans = pytest.mark.parametrize("van", ["zmq", "mercury"])
+FAULTS = ("cut", "silence", "swallow one way", "lose", "flip", "repeat", "delay", "replay")
+# Of ZeroMQ's connections, three; a soak draws from all.
+CASES = [(fault, "mercury") for fault in FAULTS] + [(fault, "zmq") for fault in FAULTS[::3]]
 
 
-@both_vans
-@pytest.mark.parametrize(
-    "fault", ["cut", "silence", "swallow one way", "lose", "flip", "repeat", "delay", "replay"]
-)
+@pytest.mark.parametrize(("fault", "van"), CASES)
 def test_it_ends_as_promised(tmp_path: Path, fault: str, van: str) -> None:
     seed = 7
     done = one_round(seed, tmp_path, [fault], [van], {"MERCURY_HEARTBEAT_TIMEOUT_MS": "5000"})
