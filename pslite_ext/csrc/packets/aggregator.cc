@@ -310,7 +310,8 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     still = CheckCounted(*tensor, link->mine, worker, workers);
   }
   if (!still.ok()) return still;
-  const bool begins = !first && !asynchronous && link->at == 0;
+  const bool sums = !first && !asynchronous;
+  const bool begins = sums && link->at == 0;
   if (begins && !Begins(tensor, link->mine, worker, link->named, header.kind)) return Status::Ok();
   const bool last_of_all = progress == slot.answerable;
   const bool whole = progress + link->count >= slot_elements;
@@ -334,11 +335,11 @@ Status Aggregator::EndData(Receiving* link, int worker, const Header& header, in
     return Status::Ok();
   }
   progress += link->count;
-  if (!first && !asynchronous) Level(tensor, worker, *link, header);
+  if (sums) Level(tensor, worker, *link, header);
   trace_.Received(worker, tensor->declared.index, tensor->share, header.length, whole, now_us);
-  if (whole && !first && !asynchronous) CopyCame(&slot, worker, workers, now_us);
+  if (whole && sums) CopyCame(&slot, worker, workers, now_us);
   if (!whole) {
-    if (last_of_all && !first && !asynchronous) AnswerPart(tensor, link->mine);
+    if (last_of_all && sums) AnswerPart(tensor, link->mine);
     return Status::Ok();
   }
   Acknowledge(tensor, link->mine, worker, coded.codec->bytes(slot_elements));

@@ -10,7 +10,7 @@ PacketPolicy::PacketPolicy(const PolicyOptions& options)
     : waiting_(options.levels_max),
       credit_(options.credit),
       follows_link_(options.credit.fixed_bytes == 0),
-      by_priority_(options.kind != PolicyKind::kFifo),
+      by_priority_(Preempts(options.kind)),
       packet_bytes_max_(
           std::max(options.packet_bytes / kPacketAlignment * kPacketAlignment, kPacketAlignment)),
       adapt_packets_(options.adapt_packets),

@@ -1,5 +1,6 @@
-// A policy that sends packet by packet, within the link's credit: priority (the most urgent next),
-// fifo (in order), and what prophet is when it has nothing to plan with.
+// A policy that sends packet by packet, within the link's credit: priority (the most urgent next,
+// and in between what other workers have sent before this one), fifo (in order), and what prophet
+// is when it has nothing to plan with.
 //
 // Thread-safety: none. Invariants: those of policy.h; a portion with slots that can be
 // sent is in `waiting_`.
