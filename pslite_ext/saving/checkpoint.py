@@ -250,10 +250,11 @@ class Checkpoint:
         self._run = rows[0][2]
         found = [_found(row[3:] if row[0] else []) for row in rows]
         if (rank := choice.missed(found)) is not None:
+            where = f"in {self._folder.root}" if self._rank == 0 else "where it looks"
             raise InvalidArgumentError(
-                f"checkpoint: worker 0 sees none that is whole in {self._folder.root}, but worker "
-                f"{rank} has parts of step {max(found[rank].own).step} and before: give worker 0 "
-                "the folder that it had, or remove what the others have"
+                f"checkpoint: worker 0 sees none that is whole {where}, but worker {rank} has "
+                f"parts of step {max(found[rank].own).step} and before: give worker 0 the folder "
+                "that it had, or remove what the others have"
             )
         chosen = choice.choose(found)
         if chosen is None:

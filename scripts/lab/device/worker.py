@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import distributed
 
 from scripts.lab.device.models import TASKS
 from scripts.lab.systems import torch_worker
@@ -76,11 +75,11 @@ def train(rank: int, parallel: Callable[[Any, Any], tuple[Any, Any]]) -> None:
 
 def main() -> None:
     if ALONE in os.environ:
-        return train(place()[0], lambda module, optimizer: (module, optimizer))
-    rank, _ = torch_worker.meet(os.environ.get("LAB_BACKEND", "gloo"))
-    train(rank, torch_worker.ddp)
-    distributed.destroy_process_group()
-    return None
+        train(place()[0], lambda module, optimizer: (module, optimizer))
+    else:
+        rank, _ = torch_worker.meet(os.environ.get("LAB_BACKEND", "gloo"))
+        train(rank, torch_worker.ddp)
+        torch_worker.part()
 
 
 if __name__ == "__main__":
