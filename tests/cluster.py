@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import pytest
 
 from pslite_ext.launch.supervise import Supervisor
-from tests.forks import Forked, end, mxnet_forks, stock_forks
+from tests.forks import Forked, core_forks, end, mxnet_forks, stock_forks
 
 ROOT = Path(__file__).resolve().parent.parent
 # What Python and MXNet read when they start; but for this one.
@@ -257,8 +257,9 @@ def cluster(
                     child = start_worker(own, log)
                 elif forked and van is None:
                     child = stock_forks(python).start(command, own, log)
-                elif forked and role == "worker":
-                    child = mxnet_forks().start(command, own, log)
+                elif forked:
+                    forks = mxnet_forks() if role == "worker" else core_forks()
+                    child = forks.start(command, own, log)
                 else:
                     child = supervisor.start([python, *command], own, log=log)
                 processes.append(Process(role, rank, child, log))

@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+C = ctypes.CDLL(None)
 LOOK_S = 0.02
 SOCKET = "FORKS_SOCKET"
 REQUEST_BYTES_MOST = 1 << 20
@@ -36,7 +37,7 @@ def tell(**what: int) -> None:
 def become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     """In the child: a process of its own, as if it had been started."""
     os.setsid()
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    C.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if not streams:
         log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         streams = (os.open(os.devnull, os.O_RDONLY), log, log)
@@ -162,6 +163,7 @@ def fork_for_who_asks(begin: Callable[[], object] = lambda: None) -> None:
         asked = Server(asking, os.environ.get(SOCKET, "")).serve()
     if asked is not None:
         code = 0
+        C.on_exit(C._exit, None)  # comes after what the child will register
         try:
             begin()
             run(asked["script"], asked["words"])
@@ -173,10 +175,12 @@ def fork_for_who_asks(begin: Callable[[], object] = lambda: None) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """As Python ends, but for the clearing away, which would first copy what this process shares
-    with the one that it was forked from: 160 MB of torch's. Who fails ends in Python's own way."""
+    """As Python ends, but for the clearing away, by Python and by libraries, which would first copy
+    what this process shares with the one that it was forked from: 160 MB of torch's. Who fails ends
+    in Python's own way."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    C.exit(code)  # which does what is registered
+    raise AssertionError

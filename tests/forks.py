@@ -126,6 +126,12 @@ def mxnet_forks() -> Forks:
         return _forks(sys.executable, "mxnet_forks.py")
 
 
+def core_forks() -> Forks:
+    """Of what serves them."""
+    with _once:
+        return _forks(sys.executable, "core_forks.py")
+
+
 def stock_forks(python: str) -> Forks:
     """Of nodes that have the stock MXNet of that environment."""
     with _once:
