@@ -122,10 +122,10 @@ define configured
 endef
 define sanitized
 	$(call configured,$(1),$(2))
-	$(call ctest,$(1),nice -n 10)  # tests that run beside it come first
+	$(call ctest,$(1))
 endef
 define ctest
-	$(2) $(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
+	$(BIN)/cmake --build build/cmake/$(1) -j $(JOBS)
 	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $$((2 * $(JOBS))) --output-on-failure  # some wait for time to pass
 endef
 

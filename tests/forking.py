@@ -8,7 +8,6 @@ they hear the same there, and their process ends if they do.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
 import json
@@ -18,13 +17,11 @@ import select
 import signal
 import socket
 import sys
-import threading
 import types
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
-C = ctypes.CDLL(None)
 LOOK_S = 0.02
 SOCKET = "FORKS_SOCKET"
 REQUEST_BYTES_MOST = 1 << 20
@@ -37,7 +34,7 @@ def tell(**what: int) -> None:
 def become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     """In the child: a process of its own, as if it had been started."""
     os.setsid()
-    C.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     if not streams:
         log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         streams = (os.open(os.devnull, os.O_RDONLY), log, log)
@@ -162,25 +159,5 @@ def fork_for_who_asks(begin: Callable[[], object] = lambda: None) -> None:
     with open(0, "rb", buffering=0, closefd=False) as asking:  # nothing waits in a buffer
         asked = Server(asking, os.environ.get(SOCKET, "")).serve()
     if asked is not None:
-        code = 0
-        C.on_exit(C._exit, None)  # comes after what the child will register
-        try:
-            begin()
-            run(asked["script"], asked["words"])
-        except SystemExit as end:
-            if isinstance(end.code, str):
-                raise
-            code = end.code or 0
-        leave(code)
-
-
-def leave(code: int) -> NoReturn:
-    """As Python ends, but for the clearing away, by Python and by libraries, which would first copy
-    what this process shares with the one that it was forked from: 160 MB of torch's. Who fails ends
-    in Python's own way."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    C.exit(code)  # which does what is registered
-    raise AssertionError
+        begin()
+        run(asked["script"], asked["words"])
