@@ -127,7 +127,7 @@ def mxnet_forks() -> Forks:
 
 
 def core_forks() -> Forks:
-    """Of what serves them."""
+    """Of servers and schedulers of ours."""
     with _once:
         return _forks(sys.executable, "core_forks.py")
 
