@@ -129,7 +129,7 @@ define ctest
 	cd build/cmake/$(1) && $(abspath $(BIN)/ctest) -j $$((2 * $(JOBS))) --output-on-failure  # some wait for time to pass
 endef
 
-test: test-cpp test-sanitize test-python test-lab  ## all tests: C++ (plain and with sanitizers) and Python
+test: test-sanitize test-python test-lab  ## all tests: C++ (with sanitizers) and Python
 
 test-python: setup $(STOCK)/.ready
 	$(BIN)/python -m pytest -n 3 --dist loadgroup tests --ignore tests/lab
