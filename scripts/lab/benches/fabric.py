@@ -16,6 +16,7 @@ from typing import Any
 from scripts.lab.bed.drawn_network import NETWORKS, DrawnNetwork
 from scripts.lab.benches.case import TCP_SHARE, Case, Figure, Figures, Setting
 from scripts.lab.benches.race_track import Track, folder
+from scripts.lab.systems import checkpoints
 from scripts.lab.systems.job import CORES, Outcome, paired
 from scripts.lab.systems.system import FABRIC, TREE, System
 from scripts.lab.systems.tree import parents
@@ -39,6 +40,8 @@ SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
 # Norms by which a replica may differ. That of an update is about 0.01.
 BOUNDS = (0.0, 0.02, 0.1, 0.5)
 FAR = (0.5, 3.0)  # in longer races: 3 is some 300 updates
+CHECKPOINTED = "LAB_CHECKPOINT_EVERY"
+CHECKPOINT_EVERY = (1, 20 * WORKERS)  # versions: as often as it can, and every 20 iterations
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,15 @@ def _of_hops(track: Track, applied: int, replica: bool) -> Figures:
     return figures
 
 
+def _of_checkpoints(track: Track, applied: int) -> Figures:
+    found = checkpoints.written(track.trace)
+    return {
+        "checkpoints": Figure(float(found.checkpoints), ""),
+        "to the disk, an update": Figure(found.bytes / max(1, applied) / 1e6, "MB"),
+        "lost with the server, at most": Figure(float(found.most_lost), "updates"),
+    }
+
+
 def _of_tree(track: Track, setting: Setting) -> Figures:
     """Each iteration a message goes up, and one down, each edge between two hosts."""
     at = [host for name, host in setting.places().items() if name.startswith("worker")]
@@ -156,6 +168,8 @@ def _case(what: str, system: System, setting: Setting, track: Track, env: dict[s
             history = read(track.trace)
             applied = sum(history.delays.values())
             figures |= _of_history(history) | _of_hops(track, applied, system.replica)
+            if CHECKPOINTED in system.env:
+                figures |= _of_checkpoints(track, applied)
         elif system.name == TREE:
             figures |= _of_tree(track, setting)
         elif "delays" in outcome.results[0]:
@@ -266,16 +280,22 @@ def ablations(fabric: System) -> list[Case]:
 
 
 def replication(fabric: System) -> list[Case]:
-    """What a replica costs, by how far it may be behind, in norms of an update."""
+    """What a replica costs, by how far it may be behind, in norms of an update; beside it what
+    checkpoints cost, and neither of them."""
 
     def replicated(bound: float) -> System:
         env = {"MERCURY_FABRIC_DIVERGENCE_BOUND": repr(bound)}
         return replace(bounded(fabric, 30).variant(f"within {bound:g}", **env), replica=True)
 
+    alone = bounded(fabric, 30)
+    written = [
+        alone.variant(f"checkpoint every {every}", **{CHECKPOINTED: str(every)})
+        for every in CHECKPOINT_EVERY
+    ]
     return [
-        race(replicated(bound), "C1", "N1", target, note=", replica")
+        race(system, "C1", "N1", target, note=", replica")
         for target, bounds in ((PARTIAL, BOUNDS), (FULL, FAR))
-        for bound in bounds
+        for system in (alone, *written, *(replicated(bound) for bound in bounds))
     ]
 
 

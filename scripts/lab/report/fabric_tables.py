@@ -36,6 +36,8 @@ _MORE = {
     "models passed on": "models passed on [%]",
     "over slow links": "over slow links [%]",
     "to the replica, an update": "to the replica, an update [MB]",
+    "to the disk, an update": "to the disk, an update [MB]",
+    "lost with the server, at most": "lost with the server, at most",
     "accuracy in the end": "accuracy in the end",
     "processors": "processors [%]",
 }

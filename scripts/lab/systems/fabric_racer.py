@@ -1,15 +1,18 @@
 """A node of a race under MLfabric, whatever its role.
 
 LAB_WITHOUT names parts of the planner that the scheduler is to do without: order, aggregation.
+LAB_CHECKPOINT_EVERY: after so many versions the server writes a checkpoint.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from pslite_ext import fabric
 from pslite_ext.fabric.options import ALL_OF_IT, Planning
+from scripts.lab.systems import checkpoints
 from scripts.lab.systems.racer import race, told
 from scripts.lab.workloads.race import first_vector
 
@@ -45,8 +48,12 @@ def schedule() -> None:
 
 
 def main() -> None:
-    if os.environ["DMLC_ROLE"] == "scheduler":
+    role = os.environ["DMLC_ROLE"]
+    if role == "scheduler":
         schedule()
+    elif role == "server" and (every := os.environ.get("LAB_CHECKPOINT_EVERY")) is not None:
+        server = fabric.register_as_server(first_vector(told()))
+        checkpoints.serve(server, Path(os.environ["MERCURY_TRACE_DIR"]), int(every))
     else:
         race(UnderFabric())
 

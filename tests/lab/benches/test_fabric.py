@@ -19,6 +19,7 @@ from scripts.lab.benches.race_track import Look, Track, reached_at
 from scripts.lab.runner import Session, in_turn, measure
 from scripts.lab.systems.peers import PeerMissing
 from scripts.lab.systems.system import ASYNC, FABRIC, RACERS, TREE, System, system
+from scripts.lab.workloads.race import BYTES
 
 
 def test_a_target_is_reached_by_the_mean_of_a_second() -> None:
@@ -154,6 +155,8 @@ def test_a_race_of_four(
         pytest.skip(f"{name}: {missing}")
     monkeypatch.setattr(fabric, "COMPUTE_S", 0.01)
     monkeypatch.setattr(fabric, "SCALE", 0.1)
+    if name == FABRIC:
+        racer = racer.variant("checkpoint every 10", **{fabric.CHECKPOINTED: "10"})
     case = fabric.race(racer, "C1", "N1", workers=4)
     session = Session(tmp_path / "results.json", {})
     said = measure(case, session)
@@ -163,6 +166,10 @@ def test_a_race_of_four(
     assert figures["gradients"] > 20
     assert figures["accuracy in the end"] > 0.6
     assert ("dropped" in figures) == (name == FABRIC)
+    if name == FABRIC:
+        assert figures["checkpoints"] >= 1
+        assert figures["lost with the server, at most"] >= 10
+        assert 0 < figures["to the disk, an update"] < 0.2 * BYTES / 1e6
 
 
 @pytest.mark.parametrize("name", [FABRIC, ASYNC])
