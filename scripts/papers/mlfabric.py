@@ -101,6 +101,12 @@ def _protected(m: Measured, target: float) -> str:
     return ", ".join(said) or NOT_MEASURED
 
 
+def _replicated(m: Measured) -> str:
+    """The part of its rate that training keeps with a replica, by bounds."""
+    what = f"to {FULL:g}, replica$"
+    return between([m.gain(BENCH, what, A30, f"{A30} within {bound:g}", RATE) for bound in FAR])
+
+
 def _of_lateness(m: Measured) -> str:
     found = {name: _late(m, name) for name in ("N2", "p1 = .2")}
     if not all(late.known for late in found.values()):
@@ -372,9 +378,10 @@ def _first(m: Measured) -> list[str]:
         f"{over_ring(A30, rest)} times "
         f"(paper: A-30, 1.23 to 2.96), {computing} times with 1 s of computation; where they "
         f"hardly are (C1 N1, C3 N1), A-30 is {over_ring(A30, EVEN)} times.",
-        f"does not: where half of the links have a tenth of the rate (N3), it is slower than a "
+        "does not: where half of the links have a tenth of the rate (N3), it is about as fast as a "
         f"ring (A-30 {over_ring(A30, slow)} times, A-60 {over_ring(A60, slow)}); in step, it is "
-        f"{between(tree)} times as fast as a tree, and gains nothing over a good ring.",
+        f"{between(tree)} times as fast as a tree, and gains nothing over a good ring; with a "
+        f"replica, it makes {_replicated(m)} of the gradients that it makes without.",
         "is better: sums and models pass through workers packet by packet, "
         f"{between(passed)} times as fast as whole ones; plans take milliseconds; a killed server "
         "costs less than a second.",
