@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE  # else each of the many processes compiles all
 export MERCURY_STOCK_PYTHON := $(abspath $(STOCK)/bin/python)
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly alone bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
+.PHONY: FORCE help setup build wheel wheels demo test test-cpp test-sanitize test-asan test-tsan sources test-python test-lab lint lint-python lint-cpp fmt soak fuzz nightly alone test-horovod bench papers bench-units bench-install-peers bench-repeat bench-model docs clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -172,7 +172,11 @@ fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers
 
 nightly: FUZZ_SECONDS := 600
 nightly: export MERCURY_TEST_LONG := 1
-nightly: test-cpp alone fuzz  ## ten to a hundred times as many random cases in C++ tests, each file compiled alone, then ten minutes of fuzz; needs clang++
+nightly: test-cpp alone test-horovod fuzz  ## ten to a hundred times as many random cases in C++ tests, each file compiled alone, the tests that need Horovod, then ten minutes of fuzz; needs clang++, and root for shaped links
+
+test-horovod: setup  # which takes minutes to build: not in CI
+	$(MAKE) bench-install-peers PEERS=horovod
+	$(BIN)/python -m pytest tests/lab/systems/test_peers.py tests/lab/test_lost_elsewhere.py -k horovod
 
 alone: sources
 	$(call configured,alone,,-DMERCURY_FILE_BY_FILE=ON -DCYTHON=$(abspath $(BIN)/cython))
