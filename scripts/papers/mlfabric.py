@@ -24,6 +24,7 @@ TABLE_2 = {
     ("C2", "N1"): 2.96, ("C2", "N2"): 2.0, ("C2", "N3"): 2.32,
     ("C3", "N1"): 1.90, ("C3", "N2"): 1.33, ("C3", "N3"): 1.42,
 }  # fmt: skip
+OUTLIVING = f"to {FULL:g}, replica$"  # races in which the server might be lost
 EVEN = (("C1", "N1"), ("C3", "N1"))  # hardly any link or worker is slow, or not for long
 # `mercury fabric time`, in ms, as docs/fabric-plan.md has them: updates, paper, ours.
 PLANNING = re.compile(r"^\| (\d+) \| ([\d.]+) \| [\d.]+ \| (\d+) \|$", re.MULTILINE)
@@ -81,30 +82,24 @@ def _to_the_replica(m: Measured, target: float, bounds: Sequence[float]) -> str:
     return ", ".join(f"{bound:g}: {sent}" for bound, sent in found.items() if sent.known)
 
 
-def _protected(m: Measured, target: float) -> str:
-    """How fast training is when it would outlive its server, beside when it would not."""
-    what = f"to {target:g}, replica$"
+def _kept(m: Measured, how: str) -> Quantity:
+    """The part of its rate that training keeps when something would outlive its server."""
+    return m.gain(BENCH, OUTLIVING, A30, f"{A30} {how}", RATE)
 
-    def of(how: str, metric: str = RATE) -> Quantity:
-        return m.one(BENCH, what, f"{A30}{how}", metric)
 
+def _protected(m: Measured) -> str:
+    """What is kept with checkpoints, and with a replica."""
     said = []
     for every in CHECKPOINT_EVERY:
-        how = f" checkpoint every {every}"
-        if (kept := of(how).over(of(""))).known:
-            lost = of(how, "lost with the server, at most")
+        how = f"checkpoint every {every}"
+        if (kept := _kept(m, how)).known:
+            lost = m.one(BENCH, OUTLIVING, f"{A30} {how}", "lost with the server, at most")
             often = "as often as it can" if every == 1 else f"every {every} updates"
             said.append(f"a checkpoint {often} {kept} (a kill loses up to {number(lost.median)})")
     for bound in FAR:
-        if (kept := of(f" within {bound:g}").over(of(""))).known:
+        if (kept := _kept(m, f"within {bound:g}")).known:
             said.append(f"a replica within {bound:g} {kept}")
     return ", ".join(said) or NOT_MEASURED
-
-
-def _replicated(m: Measured) -> str:
-    """The part of its rate that training keeps with a replica, by bounds."""
-    what = f"to {FULL:g}, replica$"
-    return between([m.gain(BENCH, what, A30, f"{A30} within {bound:g}", RATE) for bound in FAR])
 
 
 def _of_lateness(m: Measured) -> str:
@@ -307,7 +302,7 @@ def items(m: Measured) -> list[Item]:
         Item(
             "§7.3, overhead",
             "16 and 10 min, checkpoints 76 to 96 and 4 to 6 min",
-            f"gradients a second, with neither 1; races to {100 * FULL:g} %: {_protected(m, FULL)}",
+            f"gradients a second, with neither 1; races to {100 * FULL:g} %: {_protected(m)}",
             page(BENCH),
             remarks="hours of training are not to be had here; a server that is killed costs less "
             "than a second with a replica, and with a checkpoint a new start of the job",
@@ -372,6 +367,7 @@ def _first(m: Measured) -> list[str]:
         for cell in (("C1", "N1"), ("C1", "N2"), ("C2", "N2"))
         for system in (A30, STEP)
     ]
+    replicated = between([_kept(m, f"within {bound:g}") for bound in FAR])
     return [
         "holds in part: where links (N2) or workers (C2) are uneven, A-60 is "
         f"{over_ring(A60, rest)} times as fast as a ring to the same accuracy and A-30 "
@@ -381,7 +377,7 @@ def _first(m: Measured) -> list[str]:
         "does not: where half of the links have a tenth of the rate (N3), it is about as fast as a "
         f"ring (A-30 {over_ring(A30, slow)} times, A-60 {over_ring(A60, slow)}); in step, it is "
         f"{between(tree)} times as fast as a tree, and gains nothing over a good ring; with a "
-        f"replica, it makes {_replicated(m)} of the gradients that it makes without.",
+        f"replica, it makes {replicated} of the gradients that it makes without.",
         "is better: sums and models pass through workers packet by packet, "
         f"{between(passed)} times as fast as whole ones; plans take milliseconds; a killed server "
         "costs less than a second.",

@@ -1,20 +1,22 @@
 """A server under MLfabric that writes its model to the disk, instead of having a replica.
 
-It does so at its best: beside its work, and never twice at a time. A checkpoint is written aside,
-is on the disk, and then takes the last one's place.
+It does so at its best: beside its work, and never twice at a time; as `mercury.checkpoint` does,
+whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
 import numpy as np
+
+from pslite_ext.saving import part_file
 
 LOOK_S = 0.005  # at the version
 _MODEL, _WRITTEN = "model.npy", "checkpoints.json"
@@ -33,17 +35,6 @@ class Written:
     most_lost: int = 0  # versions, of a server that is killed when that is most
 
 
-def _write(folder: Path, model: Any) -> int:
-    aside = folder / f"{_MODEL}.part"
-    with aside.open("wb") as file:
-        np.save(file, model)
-        file.flush()
-        os.fsync(file.fileno())
-        size = file.tell()
-    aside.replace(folder / _MODEL)
-    return size
-
-
 def keep(server: Holder, folder: Path, every: int, over: Event) -> Written:
     """A checkpoint whenever there are so many versions since the last one."""
     written = Written()
@@ -53,7 +44,8 @@ def keep(server: Holder, folder: Path, every: int, over: Event) -> Written:
         written.most_lost = max(written.most_lost, version - saved)
         if version - saved < every:
             continue
-        written.bytes += _write(folder, model)
+        part_file.write(folder / _MODEL, partial(np.save, arr=model))
+        written.bytes += (folder / _MODEL).stat().st_size
         written.checkpoints += 1
         # Until now, the checkpoint before was all there was.
         written.most_lost = max(written.most_lost, server.model()[1] - saved)

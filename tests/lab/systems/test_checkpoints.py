@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.lab.systems import checkpoints
+from pslite_ext.saving import part_file
 from scripts.lab.systems.checkpoints import Written, serve, written
 
 
@@ -54,10 +54,10 @@ def test_none_is_written_before_its_time(tmp_path: Path) -> None:
 
 
 def test_who_cannot_write_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> int:
+    def full(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoints, "_write", full)
+    monkeypatch.setattr(part_file, "write", full)
     with pytest.raises(OSError, match="no space left"):
         serve(Training(1), tmp_path, 1)
 
