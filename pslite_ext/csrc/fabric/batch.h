@@ -39,6 +39,7 @@ struct ReplicaBatch {
   double momentum = 0;
   double history_norm = 0;
   std::vector<Update> pending;
+  bool relays = false;  // chains may come to the server through it
 };
 
 struct Batch {
@@ -56,7 +57,8 @@ struct Batch {
 };
 
 struct ReplicaPlan {
-  // Shipments are indices of the log: the pending updates, then those of the order.
+  // Shipments are indices of the log: the pending updates, then those of the order. What comes to
+  // the server through the replica is not among them.
   std::vector<Transfer> transfers;
   size_t frozen = 0;  // a prefix of the log; the rest is punted
   std::vector<double> divergence_at_commits;

@@ -131,8 +131,10 @@ class Chaining {
     hosts.reserve(of.size());
     for (const auto& [host, its] : of) hosts.push_back(host);
     const auto rank = [this](size_t host) {
-      // Whoever is beside the server is last, and needs no way to it.
-      return std::tuple(host == target_.servers[0], network_.Speed(host), host);
+      // Whoever is beside where the chain ends is last, and needs no way there. From the server's
+      // host to a replica elsewhere: first, since the way into it is needed for what comes back.
+      const int place = host == target_.end() ? 1 : host == target_.servers[0] ? -1 : 0;
+      return std::tuple(place, network_.Speed(host), host);
     };
     std::sort(hosts.begin(), hosts.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
     Chain chain;
@@ -143,13 +145,15 @@ class Chaining {
     chains->push_back(std::move(chain));
   }
 
-  // In its order, cut where a host would come up again, or the server's is not the last.
+  // In its order, cut where a host would come up again, the end's is not the last, or the server's,
+  // which is not the end, not the first.
   void AddAsItIs(const Chain& stretch, std::vector<Chain>* chains) const {
     Chain chain;
     for (const size_t g : stretch) {
       const size_t host = shipments_[g].host;
       const bool again = !chain.empty() && shipments_[chain.back()].host != host &&
-                         (shipments_[chain.back()].host == target_.servers[0] ||
+                         (shipments_[chain.back()].host == target_.end() ||
+                          (host == target_.servers[0] && host != target_.end()) ||
                           std::any_of(chain.begin(), chain.end(), [&](size_t other) {
                             return shipments_[other].host == host;
                           }));
@@ -170,7 +174,9 @@ class Chaining {
 
   Passage Reserve(const Chain& chain) const {
     std::vector<size_t> hosts = HostsOf(chain);
-    if (hosts.back() != target_.servers[0]) hosts.push_back(target_.servers[0]);
+    for (const size_t host : {target_.end(), target_.servers[0]}) {
+      if (hosts.back() != host) hosts.push_back(host);
+    }
     double ready_s = 0;
     int64_t bytes = 0;
     for (const size_t g : chain) {
@@ -243,7 +249,7 @@ LaidChains LayChains(Network* network, const std::vector<Shipment>& shipments, c
     for (size_t i = 0; i < chain.size(); ++i) {
       const size_t host = shipments[chain[i]].host;
       const bool last = i + 1 == chain.size();
-      const size_t next = last ? target.servers[0] : shipments[chain[i + 1]].host;
+      const size_t next = last ? target.end() : shipments[chain[i + 1]].host;
       Transfer hop;
       hop.shipments.assign(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(i + 1));
       hop.chained = chain.size() > 1;
@@ -252,7 +258,15 @@ LaidChains LayChains(Network* network, const std::vector<Shipment>& shipments, c
       hop.bytes = AggregateBytes(target, bytes, i + 1);
       hop.end_s = passages[c].end_s;
       if (host != next) hop.pieces = passages[c].pieces;
+      if (last && target.relay) hop.relaying = Relaying::kTo;
       laid.transfers.push_back(std::move(hop));
+    }
+    if (target.relay) {
+      Transfer onward = laid.transfers.back();
+      onward.relaying = Relaying::kFrom;
+      onward.pieces.clear();
+      if (target.end() != target.servers[0]) onward.pieces = passages[c].pieces;
+      laid.transfers.push_back(std::move(onward));
     }
     laid.arrivals.push_back({passages[c].end_s, chain});
   }

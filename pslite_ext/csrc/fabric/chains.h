@@ -10,6 +10,9 @@
 //   order (Algorithm 2's) -> cut into chains -> in each, workers of a host are neighbours, and the
 //                                               slowest host is first: it needs no way in
 //
+// If there is a replica, chains end at it: it keeps a copy of each packet, and passes it on to the
+// server. So both have the sum at about the same time, and no worker sends anything twice.
+//
 // Where to cut: as long as some cut, of those where speed changes or that halve the order, makes
 // the whole end sooner, the best is made. Chains are reserved in their order or in the reverse one,
 // whichever ends sooner: a slow chain beside a fast one needs its start more than all of a link.

@@ -79,11 +79,17 @@ const Transfer* HopInChain(const Plan& plan, size_t g) {
   return nullptr;
 }
 
+std::string RelayOf(const Batch& batch) {
+  return batch.replica ? Plain(batch.replica->node.name) : "";
+}
+
 std::string WayInChain(const Batch& batch, const Transfer& hop) {
   const std::vector<const Update*> log = Pointers(batch.updates);
   const Chain before(hop.shipments.begin(), hop.shipments.end() - 1);
+  const std::string relay =
+      hop.relaying == Relaying::kTo ? RelayOf(batch) + ", which passes it on to " : "";
   const std::string to = hop.next == kNoShipment
-                             ? Plain(batch.servers[0].name) + ", by " + Seconds(hop.end_s)
+                             ? relay + Plain(batch.servers[0].name) + ", by " + Seconds(hop.end_s)
                              : Plain(batch.updates[hop.next].worker.name) + ", which adds " +
                                    Plain(batch.updates[hop.next].id);
   std::string text = before.empty()
@@ -105,7 +111,7 @@ std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
     const bool own = std::find(transfer.shipments.begin(), transfer.shipments.end(), g) !=
                      transfer.shipments.end();
     if (transfer.to_aggregator == kDirect) ahead_s = std::max(ahead_s, transfer.end_s);
-    if (!own) continue;
+    if (!own || transfer.relaying == Relaying::kFrom) continue;
     const std::string by = ", by " + Seconds(transfer.end_s);
     if (transfer.to_aggregator != kDirect) {
       const Site& node = batch.aggregators[static_cast<size_t>(transfer.to_aggregator)];
@@ -116,7 +122,8 @@ std::string WayOf(const Batch& batch, const Plan& plan, size_t g) {
       text += ", and on with its group (" + NamesOf(transfer.shipments, log) + ")" + by;
     } else {
       text += (text.empty() ? "straight to " : ", to ") +
-              Plain(batch.servers[transfer.server].name) + by;
+              Plain(batch.servers[transfer.server].name) +
+              (transfer.relaying == Relaying::kTo ? ", through " + RelayOf(batch) : "") + by;
     }
     if (transfer.not_before_s >= 0) {
       text += "; held until " + Seconds(transfer.not_before_s) + " for the replica";
@@ -146,13 +153,16 @@ std::string WhyWays(const Batch& batch, const Plan& plan) {
   }
   if (IsHeld(plan)) otherwise += ", if the replica were not waited for";
   if (batch.aggregators.empty()) return "There is no aggregator: all go straight.\n";
-  const auto in_chains =
-      static_cast<size_t>(std::count_if(plan.transfers.begin(), plan.transfers.end(),
-                                        [](const Transfer& transfer) { return transfer.chained; }));
+  const auto in_chains = static_cast<size_t>(
+      std::count_if(plan.transfers.begin(), plan.transfers.end(), [](const Transfer& transfer) {
+        return transfer.chained && transfer.relaying != Relaying::kFrom;
+      }));
   if (in_chains > 0) {
-    const auto chains = static_cast<size_t>(std::count_if(
-        plan.transfers.begin(), plan.transfers.end(),
-        [](const Transfer& transfer) { return transfer.chained && transfer.next == kNoShipment; }));
+    const auto chains = static_cast<size_t>(
+        std::count_if(plan.transfers.begin(), plan.transfers.end(), [](const Transfer& transfer) {
+          return transfer.chained && transfer.next == kNoShipment &&
+                 transfer.relaying != Relaying::kFrom;
+        }));
     return Counted(in_chains, "update") + " in " + Counted(chains, "chain") + ", " +
            std::to_string(plan.order.size() - in_chains) +
            " straight. With all straight it would take " + otherwise + ".\n";

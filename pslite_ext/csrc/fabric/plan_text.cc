@@ -11,6 +11,7 @@ namespace {
 struct Names {
   std::vector<const Update*> updates;
   const std::vector<Site>* aggregators = nullptr;
+  std::string relay;
   std::vector<Site> servers;
 };
 
@@ -33,11 +34,13 @@ std::string Text(const Transfer& transfer, const Names& names) {
     return (*names.aggregators)[static_cast<size_t>(a)].name;
   };
   const auto worker = [&names](size_t g) { return names.updates[g]->worker.name; };
-  const std::string from = transfer.chained ? worker(transfer.shipments.back())
+  const std::string from = transfer.relaying == Relaying::kFrom ? names.relay
+                           : transfer.chained                   ? worker(transfer.shipments.back())
                            : transfer.from_aggregator == kDirect
                                ? worker(transfer.shipments[0])
                                : aggregator(transfer.from_aggregator);
-  const std::string to = transfer.next != kNoShipment        ? worker(transfer.next)
+  const std::string to = transfer.relaying == Relaying::kTo  ? names.relay
+                         : transfer.next != kNoShipment      ? worker(transfer.next)
                          : transfer.to_aggregator == kDirect ? names.servers[transfer.server].name
                                                              : aggregator(transfer.to_aggregator);
   std::string text = "{\"from\": " + QuotedJson(from) + ", \"to\": " + QuotedJson(to) +
@@ -95,6 +98,7 @@ std::string ReplicaText(const Batch& batch, const Plan& plan) {
 std::string PlanText(const Batch& batch, const Plan& plan) {
   Names names;
   names.aggregators = &batch.aggregators;
+  if (batch.replica) names.relay = batch.replica->node.name;
   names.servers = batch.servers;
   for (const Update& update : batch.updates) names.updates.push_back(&update);
   const std::string dropped = Array(plan.dropped, [&](const Drop& drop) {

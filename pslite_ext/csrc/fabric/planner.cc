@@ -30,9 +30,10 @@ Plan Lay(const Batch& batch, const std::vector<Shipment>& shipments, const Targe
 }
 
 // The plan of an order whose updates are passed on packet by packet.
-Plan Chained(const Batch& batch, const std::vector<Shipment>& shipments, const Target& target,
+Plan Chained(const Batch& batch, const std::vector<Shipment>& shipments, Target target,
              const Ordering& ordering, const std::vector<int64_t>& deadlines) {
   Plan plan;
+  if (batch.replica && batch.replica->relays) target.relay = batch.replica->node.host;
   Network network = batch.network;
   const std::vector<Chain> chains =
       CutIntoChains(&network, shipments, target, ordering.order, deadlines);
@@ -43,7 +44,10 @@ Plan Chained(const Batch& batch, const std::vector<Shipment>& shipments, const T
   plan.commits = InOrder(laid.arrivals, target);
   MERCURY_CHECK(plan.order.size() + plan.dropped.size() == shipments.size());
   plan.objective_s = Objective(plan.commits, target);
-  if (batch.replica) Replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
+  if (batch.replica) {
+    const auto replicate = target.relay ? ReplicateOnTheWay : Replicate;
+    replicate(batch, *batch.replica, shipments, target, batch.network, &plan);
+  }
   return plan;
 }
 
@@ -92,7 +96,7 @@ Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
   if (chained && !batch.replica) return in_chains;
   const Schedule schedule = Aggregate(&network, shipments, target, ordering.order);
   Plan plan = Lay(batch, shipments, target, schedule, ordering.dropped);
-  // A chain is one commit, and waits for the replica as a whole.
+  // A chain is one commit, and waits for the replica as a whole, or goes through it.
   if (chained) return plan.objective_s < in_chains.objective_s ? plan : in_chains;
   if (!options.search) return plan;
   const Found found =

@@ -12,12 +12,14 @@ namespace {
 
 size_t From(const Transfer& transfer, const std::vector<Shipment>& shipments,
             const Target& target) {
+  if (transfer.relaying == Relaying::kFrom) return target.end();
   if (transfer.chained) return shipments[transfer.shipments.back()].host;
   if (transfer.from_aggregator == kDirect) return shipments[transfer.shipments[0]].host;
   return target.aggregators[static_cast<size_t>(transfer.from_aggregator)];
 }
 
 size_t To(const Transfer& transfer, const std::vector<Shipment>& shipments, const Target& target) {
+  if (transfer.relaying == Relaying::kTo) return target.end();
   if (transfer.next != kNoShipment) return shipments[transfer.next].host;
   if (transfer.to_aggregator == kDirect) return target.servers[transfer.server];
   return target.aggregators[static_cast<size_t>(transfer.to_aggregator)];
@@ -68,6 +70,27 @@ Log MakeLog(const Batch& batch, const ReplicaBatch& replica, const Plan& plan,
   return log;
 }
 
+// What is planned of the log's first updates by the paper's rules, over what `network` has left.
+void Gather(size_t updates, Network* network, Log* log) {
+  std::vector<size_t> order(updates);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<Commit> arrivals;
+  Course course(network, log->shipments, log->target, &log->transfers, &arrivals);
+  course.Walk(Aggregate(network, log->shipments, log->target, order));
+  log->commits = InOrder(arrivals, log->target);
+}
+
+void SayDivergence(const ReplicaBatch& replica, const Log& log, const Plan& plan,
+                   ReplicaPlan* planned) {
+  size_t server = replica.pending.size();
+  for (const Commit& commit : plan.commits) {
+    server += commit.shipments.size();
+    const size_t applied = log.AppliedBy(commit.time_s, planned->frozen);
+    planned->divergence_at_commits.push_back(
+        DivergenceBound(replica.momentum, replica.history_norm, log.norms, server, applied));
+  }
+}
+
 }  // namespace
 
 double DivergenceBound(double momentum, double history, const std::vector<double>& norms,
@@ -93,17 +116,11 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
   Log log = MakeLog(batch, replica, *plan, shipments);
   const size_t empty = network.Mark();
   Occupy(plan->transfers, shipments, target, &network);
-  std::vector<size_t> order(log.shipments.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::vector<Commit> arrivals;
-  Course course(&network, log.shipments, log.target, &log.transfers, &arrivals);
-  course.Walk(Aggregate(&network, log.shipments, log.target, order));
-  log.commits = InOrder(arrivals, log.target);
-
+  const size_t all = log.shipments.size();
+  Gather(all, &network, &log);
   const auto bound = [&](size_t server, size_t at_replica) {
     return DivergenceBound(replica.momentum, replica.history_norm, log.norms, server, at_replica);
   };
-  const size_t all = order.size();
   size_t frozen = log.AppliedBy(plan->commits.back().time_s, all);
   double held_s = -1;
   // A synchronous batch is one step: the replica can do nothing with a part of it.
@@ -142,11 +159,31 @@ void Replicate(const Batch& batch, const ReplicaBatch& replica,
     plan->objective_s = Objective(plan->commits, target);
   }
   planned.frozen = frozen;
-  size_t server = replica.pending.size();
+  SayDivergence(replica, log, *plan, &planned);
+  planned.transfers = std::move(log.transfers);
+}
+
+void ReplicateOnTheWay(const Batch& batch, const ReplicaBatch& replica,
+                       const std::vector<Shipment>& shipments, const Target& target,
+                       Network network, Plan* plan) {
+  ReplicaPlan& planned = plan->replica.emplace();
+  if (plan->commits.empty()) return;
+  Log log = MakeLog(batch, replica, *plan, shipments);
+  Occupy(plan->transfers, shipments, target, &network);
+  Gather(replica.pending.size(), &network, &log);
+  double before_s = log.commits.empty() ? 0 : log.commits.back().time_s;
+  Commit& last = plan->commits.back();
+  last.time_s = std::max(last.time_s, before_s);
+  plan->objective_s = Objective(plan->commits, target);
+  size_t next = replica.pending.size();
   for (const Commit& commit : plan->commits) {
-    server += commit.shipments.size();
-    planned.divergence_at_commits.push_back(bound(server, log.AppliedBy(commit.time_s, frozen)));
+    before_s = std::max(before_s, commit.time_s);
+    log.commits.push_back({before_s, {}});
+    for (size_t i = 0; i < commit.shipments.size(); ++i)
+      log.commits.back().shipments.push_back(next++);
   }
+  planned.frozen = log.shipments.size();
+  SayDivergence(replica, log, *plan, &planned);
   planned.transfers = std::move(log.transfers);
 }
 

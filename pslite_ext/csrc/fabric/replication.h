@@ -5,6 +5,9 @@
 // commit the two may differ by the divergence bound at most; if they would, the last transfer to
 // the server is held until the replica is near enough.
 //
+// Where the replica stands on the way to the server (chains.h), it has all of a batch by itself.
+// Only what it lacked before is sent to it so, and the batch's last commit waits for that.
+//
 // Thread-safety: pure functions, no clock. Invariants: the replica applies the server's order; what
 // is frozen is a prefix of the log; the divergence at the last commit is within the bound.
 #pragma once
@@ -26,5 +29,9 @@ double DivergenceBound(double momentum, double history, const std::vector<double
 void Replicate(const Batch& batch, const ReplicaBatch& replica,
                const std::vector<Shipment>& shipments, const Target& target, Network network,
                Plan* plan);
+// The same for a plan whose target has a relay.
+void ReplicateOnTheWay(const Batch& batch, const ReplicaBatch& replica,
+                       const std::vector<Shipment>& shipments, const Target& target,
+                       Network network, Plan* plan);
 
 }  // namespace mercury::fabric

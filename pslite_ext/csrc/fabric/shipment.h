@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "fabric/rate_profile.h"
@@ -33,10 +34,18 @@ struct Shipment {
 struct Target {
   std::vector<size_t> servers;      // hosts
   std::vector<size_t> aggregators;  // hosts, in the order of use; only with one server
+  std::optional<size_t> relay;      // the replica's host, if chains come to the server through it
   bool two_sums = false;    // an aggregate of several updates carries a sum for w and one for h
   size_t chain_most = 128;  // updates of one chain
   bool together = false;    // synchronous: all updates are applied at once, at the end
+
+  // Where a chain's workers send to.
+  size_t end() const { return relay.value_or(servers[0]); }
 };
+
+// A hop to the server may be two, if the replica stands on the way: one to that, which keeps a copy
+// and passes it on, and one from there.
+enum class Relaying { kNot, kTo, kFrom };
 
 constexpr int kDirect = -1;
 constexpr size_t kNoShipment = std::numeric_limits<size_t>::max();
@@ -62,6 +71,7 @@ struct Transfer {
   // Of a chain (chains.h): from the worker of the last of `shipments`,
   bool chained = false;
   size_t next = kNoShipment;  // to the worker of this one, if there is one
+  Relaying relaying = Relaying::kNot;
 };
 
 // What is applied at once: the shipments of one transfer to the server (or of one update's parts).

@@ -111,7 +111,7 @@ TEST(the_server_s_own_chain_down_is_as_fast_as_whoever_is_before) {
 
 TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
   Random random;
-  size_t several = 0;
+  size_t several = 0, relayed = 0;
   for (int round = 0; round < Trials(4000); ++round) {
     Shape shape;
     shape.updates_most = 1 + random.Below(30);
@@ -120,6 +120,7 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     Batch batch = RandomBatch(&random, shape);
     batch.by_packets = true;
     batch.aggregators = {{"any", 1}};
+    if (batch.replica) batch.replica->relays = random.OneIn(2);
     batch.delay_bound = static_cast<int64_t>(1 + random.Below(2 * batch.updates.size()));
     const Plan plan = PlanBatch(batch, {});
     std::vector<int> seen(batch.updates.size(), 0);
@@ -142,8 +143,18 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     const std::vector<Shipment> shipments = ShipmentsOf(batch);
     std::map<size_t, const Transfer*> of;
     std::vector<size_t> at_server;
+    const bool relays =
+        std::any_of(plan.transfers.begin(), plan.transfers.end(),
+                    [](const Transfer& hop) { return hop.relaying != Relaying::kNot; });
+    CHECK_TRUE(!relays || batch.replica->relays);
+    relayed += relays ? 1 : 0;
     for (const Transfer& hop : plan.transfers) {
       const size_t own = hop.shipments.back();
+      if (hop.relaying == Relaying::kFrom) {
+        CHECK_TRUE(of.at(own)->relaying == Relaying::kTo && of.at(own)->shipments == hop.shipments);
+        continue;
+      }
+      CHECK_EQ(hop.relaying == Relaying::kTo, relays && hop.next == kNoShipment);
       CHECK_TRUE(of.emplace(own, &hop).second);
       if (hop.next == kNoShipment) {
         at_server.insert(at_server.end(), hop.shipments.begin(), hop.shipments.end());
@@ -152,7 +163,7 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
       }
     }
     for (const Transfer& hop : plan.transfers) {
-      if (hop.shipments.size() < 2) continue;
+      if (hop.shipments.size() < 2 || hop.relaying == Relaying::kFrom) continue;
       const Transfer* before = of.at(hop.shipments[hop.shipments.size() - 2]);
       CHECK_EQ(before->next, hop.shipments.back());
       CHECK_TRUE(
@@ -174,7 +185,7 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     }
     CHECK_TRUE(batch.network.EndInto(0, bits) <= last_s + 1e-6);
   }
-  CHECK_TRUE(several > 0);
+  CHECK_TRUE(several > 0 && relayed > 0);
 }
 
 TEST(who_is_alone_is_in_no_chain_and_none_is_too_long) {
@@ -190,6 +201,39 @@ TEST(who_is_alone_is_in_no_chain_and_none_is_too_long) {
     }
   }
   CHECK_EQ(seen.size(), 40);
+}
+
+TEST(a_chain_through_the_replica_uses_each_host_s_ways_once) {
+  Job job({1e8, 1e8, 1e8, 1e8, 1e8});
+  job.target.relay = 4;
+  job.shipments.push_back({0, 0, {kMegabyte}});  // beside the server
+  const std::vector<Chain> chains = job.Cut();
+  REQUIRE_EQ(chains.size(), 1);
+  CHECK_EQ(chains[0].front(), 4);
+  CHECK_EQ(chains[0].back(), 3);  // beside the replica
+  Network network(job.links);
+  const LaidChains laid = LayChains(&network, job.shipments, job.target, chains);
+  REQUIRE_EQ(laid.transfers.size(), 6);
+  const Transfer &last = laid.transfers[4], &onward = laid.transfers[5];
+  CHECK_TRUE(last.relaying == Relaying::kTo && last.pieces.empty());
+  CHECK_TRUE(onward.relaying == Relaying::kFrom && !onward.pieces.empty());
+  CHECK_TRUE(onward.shipments == last.shipments && onward.end_s == last.end_s);
+  CHECK_TRUE(laid.arrivals[0].time_s > 0.08 && laid.arrivals[0].time_s < 0.12);
+  // No way has more on it than it carries.
+  std::map<size_t, double> out, in;
+  for (size_t i = 0; i < laid.transfers.size(); ++i) {
+    const Transfer& hop = laid.transfers[i];
+    const bool from_relay = hop.relaying == Relaying::kFrom;
+    const size_t from = from_relay ? 4 : job.shipments[hop.shipments.back()].host;
+    const size_t to = from_relay ? 0 : hop.next == kNoShipment ? 4 : job.shipments[hop.next].host;
+    for (const RateSpan& piece : hop.pieces) {
+      out[from] += piece.bit_per_s;
+      in[to] += piece.bit_per_s;
+    }
+  }
+  for (const auto& ways : {out, in}) {
+    for (const auto& [host, bit_per_s] : ways) CHECK_TRUE(bit_per_s <= 1e8 + 1);
+  }
 }
 
 TEST(what_is_sooner_straight_goes_straight) {

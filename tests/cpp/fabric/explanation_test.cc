@@ -124,3 +124,26 @@ TEST(small_models_go_straight_packets_or_not) {
   for (auto& update : batch.updates) update.bytes = {12'500'000};
   CHECK_TRUE(Says(ExplainTree(batch), "w2: from w1"));
 }
+
+TEST(what_goes_through_the_replica_is_said_to) {
+  Batch batch;
+  batch.by_packets = true;
+  batch.network = Network(std::vector<HostLink>(5, Steady(1e8, 1e8)));
+  batch.servers = {{"server", 0}};
+  batch.aggregators = {{"a1", 2}};
+  batch.delay_bound = 9;
+  ReplicaBatch& replica = batch.replica.emplace();
+  replica.node = {"copy", 1};
+  replica.relays = true;
+  for (size_t host = 2; host < 5; ++host) {
+    const std::string number = std::to_string(host);
+    batch.updates.push_back({"g" + number, {"w" + number, host}, 0, {1'000'000}, 0, 1});
+  }
+  const std::string text = Explain(batch, PlanBatch(batch, {}));
+  CHECK_TRUE(Says(text, "3 updates in 1 chain, 0 straight."));
+  CHECK_TRUE(Says(text, "and on to copy, which passes it on to server, by 0.0"));
+  CHECK_TRUE(Says(text, "The replica gets g2, g3, g4 with this batch"));
+  batch.updates.resize(1);
+  CHECK_TRUE(
+      Says(Explain(batch, PlanBatch(batch, {})), "straight to server, through copy, by 0.08"));
+}

@@ -110,11 +110,16 @@ class History {
     std::deque<std::pair<double, size_t>> commits;
     double last_s = 0;
     size_t sent = had;
-    for (const Transfer& transfer : plan.replica->transfers) {
-      if (transfer.to_aggregator != kDirect) continue;
+    const auto arrive = [&](const Transfer& transfer) {
       last_s = std::max(last_s, transfer.end_s);
       sent += transfer.shipments.size();
       commits.emplace_back(last_s, sent);
+    };
+    for (const Transfer& transfer : plan.replica->transfers) {
+      if (transfer.to_aggregator == kDirect) arrive(transfer);
+    }
+    for (const Transfer& transfer : plan.transfers) {
+      if (transfer.relaying == Relaying::kTo) arrive(transfer);
     }
     CHECK_EQ(sent, had + plan.replica->frozen);
     size_t place = 0;
@@ -165,6 +170,8 @@ class History {
     shape.updates_most = 4;
     shape.replica = true;
     Batch batch = RandomBatch(&random_, shape);
+    batch.by_packets = random_.OneIn(2);
+    batch.replica->relays = batch.by_packets;
     batch.version = Version();
     batch.delay_bound = delay_bound_;
     batch.momentum = momentum_;

@@ -13,6 +13,8 @@ TEST(a_plan_s_text_has_all_of_it) {
     shape.synchronous = random.OneIn(3);
     shape.replica = !shape.synchronous && random.OneIn(2);
     Batch batch = RandomBatch(&random, shape);
+    batch.by_packets = random.OneIn(2);
+    if (shape.replica) batch.replica->relays = batch.by_packets;
     batch.updates[0].id = "quoted \"\xc3\xa9\"\n";
     const Plan plan = PlanBatch(batch, {});
     Json text;
@@ -26,7 +28,11 @@ TEST(a_plan_s_text_has_all_of_it) {
     for (size_t i = 0; i < plan.transfers.size(); ++i) {
       const Transfer& transfer = plan.transfers[i];
       const Json& written = text.Find("transfers")->items[i];
-      CHECK_EQ(written.Find("to")->text == "server", transfer.to_aggregator == kDirect);
+      const bool to_replica = transfer.relaying == Relaying::kTo;
+      CHECK_EQ(written.Find("to")->text == "replica", to_replica);
+      CHECK_EQ(written.Find("from")->text == "replica", transfer.relaying == Relaying::kFrom);
+      const bool ends = transfer.to_aggregator == kDirect && transfer.next == kNoShipment;
+      CHECK_EQ(written.Find("to")->text == "server", ends && !to_replica);
       CHECK_EQ(written.Find("bytes")->number, transfer.bytes);
       CHECK_EQ(written.Find("not_before_s") != nullptr, transfer.not_before_s >= 0);
       REQUIRE_EQ(written.Find("pieces")->items.size(), transfer.pieces.size());

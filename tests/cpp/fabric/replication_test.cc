@@ -1,5 +1,6 @@
 #include "fabric/replication.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "fabric/planner.h"
@@ -24,6 +25,22 @@ Batch Small(double divergence_bound) {
   replica.node = {"replica", 1};
   replica.divergence_bound = divergence_bound;
   replica.history_norm = 1;
+  return batch;
+}
+
+// Four workers, whose updates of a megabyte may go to the server through the replica.
+Batch Relaying(double divergence_bound, double replica_bit_per_s) {
+  Batch batch = Small(divergence_bound);
+  std::vector<HostLink> links(6, Steady(1e8, 1e8));
+  links[1] = Steady(replica_bit_per_s, replica_bit_per_s);
+  batch.network = Network(links);
+  batch.by_packets = batch.replica->relays = true;
+  batch.aggregators = {{"any", 2}};
+  batch.updates.clear();
+  for (size_t host = 2; host < 6; ++host) {
+    const std::string number = std::to_string(host);
+    batch.updates.push_back({"g" + number, {"w" + number, host}, 0, {1'000'000}, 0, 1});
+  }
   return batch;
 }
 
@@ -102,6 +119,32 @@ TEST(with_no_bound_to_spare_the_replica_has_all_first) {
   const Plan plan = PlanBatch(Small(0), {});
   CHECK_EQ(plan.replica->frozen, 2);
   CHECK_EQ(plan.replica->divergence_at_commits.back(), 0);
+}
+
+TEST(what_goes_through_the_replica_is_there_when_the_server_has_it) {
+  Batch batch = Relaying(0, 1e8);
+  const Plan plan = PlanBatch(batch, {});
+  REQUIRE_TRUE(plan.replica.has_value());
+  CHECK_TRUE(plan.replica->transfers.empty());
+  CHECK_EQ(plan.replica->frozen, 4);
+  for (const double apart : plan.replica->divergence_at_commits) CHECK_EQ(apart, 0);
+  const auto through = [](const Transfer& hop) { return hop.relaying == Relaying::kTo; };
+  CHECK_TRUE(std::any_of(plan.transfers.begin(), plan.transfers.end(), through));
+
+  // What it lacked before goes there beside it, and is waited for.
+  batch.replica->pending = {batch.updates[0]};
+  const Plan later = PlanBatch(batch, {});
+  REQUIRE_EQ(later.replica->transfers.size(), 1);
+  CHECK_EQ(later.replica->frozen, 5);
+  CHECK_EQ(later.replica->divergence_at_commits.back(), 0);
+  CHECK_TRUE(later.commits.back().time_s >= later.replica->transfers[0].end_s);
+  CHECK_TRUE(later.commits.back().time_s > plan.commits.back().time_s);
+}
+
+TEST(a_slow_replica_is_not_gone_through_if_it_may_lack_the_batch) {
+  const Plan plan = PlanBatch(Relaying(100, 1e6), {});
+  for (const Transfer& hop : plan.transfers) CHECK_TRUE(hop.relaying == Relaying::kNot);
+  CHECK_EQ(plan.replica->frozen, 0);
 }
 
 TEST(nothing_is_frozen_if_nothing_is_committed) {

@@ -207,7 +207,12 @@ void Collector::Begin(const Draft& draft, double now_s, Orders* orders) {
   }
   orders->push_back(std::move(expect));
   chains_.clear();
+  relayed_.clear();
   for (const Hop& hop : draft.hops) {
+    if (IsRelayed(hop)) {
+      relayed_.insert(relayed_.end(), hop.places.begin(), hop.places.end());
+      ledger_.Sent({hop.places, kReplicaNode});
+    }
     if (hop.chained) {
       if (!hop.to_aggregator) chains_.push_back(hop.places);
       continue;

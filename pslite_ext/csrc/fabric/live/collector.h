@@ -156,6 +156,7 @@ class Collector {
   std::set<UpdateId> reduced_;                // their sum is at the server, and not at all workers
   std::map<int64_t, UpdateId> planned_;       // by place
   std::vector<std::vector<int64_t>> chains_;  // places of those of the batch under way
+  std::vector<int64_t> relayed_;              // of that batch, those that go through the replica
   std::vector<int64_t> held_;                 // at the server, ready but for the replica
   int64_t hold_ = 0;                          // the place that is held; 0: none
   ReplicaLedger ledger_;

@@ -10,6 +10,7 @@ namespace mercury::fabric {
 Orders Collector::TookOver(int64_t version) {
   Orders orders;
   hosts_.server = hosts_.replica.value_or(hosts_.server);
+  hosts_.servers = 1;
   hosts_.replica.reset();
   server_node_ = hosts_.replica_node;
   state_ = State::kReady;
@@ -138,7 +139,8 @@ void Collector::LoseWorker(int worker, Orders* orders) {
       if (is_theirs(id)) theirs.push_back(place);
       others = others || Alive(id.worker);
     }
-    if (group.aggregator == worker) continue;
+    const bool chain = group.aggregator == kReplicaNode && group.places.size() > 1;
+    if (group.aggregator == worker || (chain && !theirs.empty())) continue;
     if (!theirs.empty() && group.aggregator != kReplicaNode) {
       skip(group.aggregator, Goal::kReplica, theirs);
     }
@@ -151,6 +153,20 @@ void Collector::LoseWorker(int worker, Orders* orders) {
 void Collector::LoseReplica(Orders* orders) {
   hosts_.replica.reset();
   for (const UpdateId& id : ledger_.Clear()) Forget(id, orders);
+  // What it has not passed on will not come, which is nobody else's fault. A round is applied as a
+  // whole, or planned again as one.
+  std::vector<int64_t> gone;
+  bool round = false;
+  for (const int64_t place : relayed_) {
+    const auto planned = planned_.find(place);
+    if (planned == planned_.end()) continue;
+    gone.push_back(place);
+    Task& task = tasks_[planned->second];
+    --task.attempts;
+    round = task.round != 0;
+  }
+  std::sort(gone.begin(), gone.end());
+  VoidAtServer(gone, round, orders);
   held_.clear();
   EndHold(orders);
   if (state_ == State::kCatchingUp) state_ = State::kReady;

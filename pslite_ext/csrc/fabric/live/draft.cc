@@ -34,6 +34,7 @@ Batch BatchOf(const Matter& matter) {
   ReplicaBatch& replica = batch.replica.emplace();
   replica.node = {"", *matter.hosts.replica};
   for (const int worker : matter.replica_aggregators) replica.aggregators.push_back(node(worker));
+  replica.relays = matter.by_packets && matter.hosts.servers == 1;
   replica.divergence_bound = matter.divergence_bound;
   replica.momentum = matter.momentum;
   replica.history_norm = matter.history_norm;
@@ -52,10 +53,10 @@ Draft MakeDraft(const Matter& matter) {
   if (plan.order.empty()) return draft;
 
   const bool two_sums = !matter.round && matter.momentum > 0;
-  Route to_server{Goal::kServer, kServerNode, matter.aggregators, {}, matter.now_s, two_sums};
-  Route to_replica{
-      Goal::kReplica, matter.hosts.replica_node, matter.replica_aggregators, {}, matter.now_s,
-      two_sums};
+  const int replica = matter.hosts.replica_node;
+  Route to_server{Goal::kServer, kServerNode, matter.aggregators, {}, matter.now_s,
+                  two_sums,      replica};
+  Route to_replica{Goal::kReplica, replica, matter.replica_aggregators, {}, matter.now_s, two_sums};
   to_server.updates.resize(matter.updates.size());
   for (const auto& pending : matter.pending) {
     to_replica.updates.push_back({pending.place, pending.request.id});

@@ -20,6 +20,7 @@ struct Reserve {
 struct FleetHosts {
   std::vector<size_t> workers;  // by rank
   size_t server = 0;            // of whoever is the server
+  size_t servers = 1;           // that together are that
   std::optional<size_t> replica;
   int replica_node = kReplicaNode;  // which one that is
   std::deque<Reserve> reserve;      // replicas that are to follow the server after that one

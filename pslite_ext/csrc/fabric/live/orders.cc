@@ -37,6 +37,7 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
   std::vector<Hop> hops;
   hops.reserve(transfers.size());
   for (const Transfer& transfer : transfers) {
+    if (transfer.relaying == Relaying::kFrom) continue;
     const auto node = [&](int aggregator, int otherwise) {
       return aggregator == kDirect ? otherwise : route.aggregators[static_cast<size_t>(aggregator)];
     };
@@ -46,8 +47,8 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
     Hop hop;
     hop.goal = route.goal;
     hop.from = node(transfer.from_aggregator, own.id.worker);
-    hop.to =
-        more ? route.updates[transfer.next].id.worker : node(transfer.to_aggregator, route.node);
+    const int goal = transfer.relaying == Relaying::kTo ? route.relay : route.node;
+    hop.to = more ? route.updates[transfer.next].id.worker : node(transfer.to_aggregator, goal);
     hop.gathered = transfer.from_aggregator != kDirect;
     hop.to_aggregator = more || transfer.to_aggregator != kDirect;
     hop.two_sums = route.two_sums;
@@ -66,6 +67,8 @@ std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& rou
   }
   return hops;
 }
+
+bool IsRelayed(const Hop& hop) { return hop.goal == Goal::kServer && IsReplicaNode(hop.to); }
 
 void Tell(const std::vector<Hop>& hops, Orders* orders) {
   for (const bool receives : {true, false}) {

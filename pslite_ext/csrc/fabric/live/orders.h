@@ -24,7 +24,8 @@ enum class Goal { kServer, kReplica };
 struct Hop {
   Goal goal = Goal::kServer;
   int from = 0;
-  int to = 0;             // an aggregator's worker, or the goal
+  int to = 0;             // an aggregator's worker, or the goal, or on the way to the server the
+                          // replica, which keeps a copy and passes it on
   bool gathered = false;  // `from` is the aggregator that sums `places`
   bool to_aggregator = false;
   bool two_sums = false;        // momentum weighs the members of groups
@@ -89,9 +90,13 @@ struct Route {
   std::vector<Placed> updates;   // by the index that the plan's transfers use
   double now_s = 0;              // when the plan was made
   bool two_sums = false;         // as Hop has it
+  int relay = kReplicaNode;      // the replica, if chains come to the server through it
 };
 
+// Of those that are told to somebody: the replica needs no order to pass on.
 std::vector<Hop> HopsOf(const std::vector<Transfer>& transfers, const Route& route);
+// Whether it goes to the server through the replica.
+bool IsRelayed(const Hop& hop);
 // As orders: kGather and kPassOn, before kSend.
 void Tell(const std::vector<Hop>& hops, Orders* orders);
 

@@ -76,7 +76,8 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
         return daemon_.Obey(order, &steps);
       },
       [&](const UpdatesLetter& its) {
-        return worker ? TakeGroup(its, haul.cargo, &steps) : refuse();
+        const bool relayed = is_server() && IsReplicaNode(NodeOf(peer)) && !its.places.empty();
+        return worker || relayed ? TakeGroup(its, haul.cargo, &steps) : refuse();
       },
       [&](const News& its) {
         if (!follower || its.kind != News::kReplicaHas || its.places.empty()) return refuse();

@@ -15,6 +15,9 @@
 // workers get the model where its last step, taken once more, would lead. Without first values, the
 // part waits for worker 0's.
 //
+// A replica stands on the way to the server it follows: of what comes for that, it keeps a copy as
+// if it were for itself, and passes each packet on.
+//
 // Of several servers, each has a stripe of the model (stripes.h). The first one leads: it alone is
 // told what to expect, and asked for models. It applies what has arrived at all of them, and tells
 // the others so, who follow as a replica does; and when a model goes out, they send their stripes
@@ -118,6 +121,7 @@ class ModelPart : public Part {
   Status TakeStripe(const ModelLetter& its, ModelSteps* steps);
   Status SendStripe(const StripeLetter& its);
   bool Assembles(int peer, const Letter& letter) const;
+  void Relay(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow);
   void ArriveWhole(const std::optional<Arrival>& arrival, ModelSteps* steps);
   void TellFollowers(const Letter& letter);
   void Depose();

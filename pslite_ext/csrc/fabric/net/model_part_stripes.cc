@@ -52,6 +52,7 @@ Landing ModelPart::Land(int peer, const Letter& letter) {
 
 void ModelPart::Coming(int peer, const Letter& letter,
                        const std::shared_ptr<const Inflow>& inflow) {
+  Relay(peer, letter, inflow);
   if (!Assembles(peer, letter)) return;
   assembly_.Comes(ServerOf(peer), std::get<ModelLetter>(letter), inflow);
 }

@@ -10,24 +10,35 @@ namespace mercury::fabric {
 void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo, double share) {
   Sending sending;
   sending.share = share;
+  sending.by_packets = letter.by_packets;
   letter.two = cargo.step != nullptr;
   sending.letter = std::move(letter);
-  sending.cargo = std::move(cargo);
+  sending.kept = std::move(cargo);
   Add(peer, std::move(sending));
 }
 
 void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow) {
   Sending sending;
+  sending.by_packets = letter.by_packets;
   letter.two = inflow->vectors == 2;
   sending.letter = std::move(letter);
-  sending.cargo = inflow->cargo();
+  sending.inflow = std::move(inflow);
+  Add(peer, std::move(sending));
+}
+
+void ModelSender::PassOn(int peer, UpdatesLetter letter, std::shared_ptr<const Inflow> inflow) {
+  Sending sending;
+  sending.by_packets = true;
+  letter.two = inflow->vectors == 2;
+  sending.letter = std::move(letter);
   sending.inflow = std::move(inflow);
   Add(peer, std::move(sending));
 }
 
 void ModelSender::Add(int peer, Sending sending) {
   if (!outbox_->Linked(peer)) return;
-  sending.letter.number = transfers_ = std::max(transfers_ + 1, kNotOfHops);
+  sending.number = transfers_ = std::max(transfers_ + 1, kNotOfHops);
+  std::visit([&](auto& letter) { letter.number = sending.number; }, sending.letter);
   auto theirs = Find(queues_, peer);
   if (theirs == queues_.end()) theirs = queues_.insert(theirs, {peer, {}});
   theirs->models.push_back(std::move(sending));
@@ -55,7 +66,7 @@ void ModelSender::CountNoMore() {
 void ModelSender::Abandon() {
   for (const Queue& queue : queues_) {
     const Sending& first = queue.models.front();
-    if (first.announced) outbox_->Post(queue.peer, AbortedLetter{first.letter.number});
+    if (first.announced) outbox_->Post(queue.peer, AbortedLetter{first.number});
   }
   queues_.clear();
 }
@@ -74,21 +85,22 @@ bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
   Sending& sending = models.front();
   if (!std::exchange(sending.announced, true)) {
     sending.began_s = now_s;
-    outbox_->Post(peer, sending.letter);
+    std::visit([&](const auto& letter) { outbox_->Post(peer, letter); }, sending.letter);
     return false;
   }
   const bool broken = sending.broken();
   if (broken) {
-    outbox_->Post(peer, AbortedLetter{sending.letter.number});
+    outbox_->Post(peer, AbortedLetter{sending.number});
   } else {
+    const Cargo cargo = sending.cargo();
     size_t most = std::min(packet_bytes_, sending.there() - sending.offset);
-    if (sending.letter.by_packets) {
-      const auto bytes = static_cast<int64_t>(sending.cargo.bytes());
+    if (sending.by_packets) {
+      const auto bytes = static_cast<int64_t>(cargo.bytes());
       most = std::min(most, static_cast<size_t>(PassedOnPacket_bytes(bytes)));
     }
-    *out = PartOf(sending.cargo, sending.letter.number, sending.offset, most);
+    *out = PartOf(cargo, sending.number, sending.offset, most);
     sending.offset += out->header.length;
-    if (sending.offset < sending.cargo.bytes()) return true;
+    if (sending.offset < cargo.bytes()) return true;
     takes_s_ = now_s - sending.began_s;
   }
   models.pop_front();

@@ -4,7 +4,8 @@
 // the first to be done early. Thirty at once have kept heartbeats from getting through.
 //
 // A model does not change while it is being sent: what may be sent is never written. A letter
-// goes first, which says what comes. A model that still comes is passed on as far as it is there.
+// goes first, which says what comes. A model that still comes is passed on as far as it is there,
+// and so are updates that come to the server through its replica.
 //
 // Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another; peers
 // are served in the order in which they began to wait; transfer numbers differ from those of the
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "fabric/net/part.h"
@@ -32,6 +34,7 @@ class ModelSender {
   // this node's way out, that it takes.
   void Send(int peer, ModelLetter letter, Cargo cargo, double share = 1);
   void PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow);
+  void PassOn(int peer, UpdatesLetter letter, std::shared_ptr<const Inflow> inflow);
   size_t waiting(int peer) const;
   double share() const;  // of the way out, that all take which have not left
   void CountNoMore();    // those that are on their way now
@@ -45,17 +48,21 @@ class ModelSender {
 
  private:
   struct Sending {
-    ModelLetter letter;
-    Cargo cargo;
+    std::variant<ModelLetter, UpdatesLetter> letter;
+    Cargo kept;
     double share = 1;
     std::shared_ptr<const Inflow> inflow;  // null: all of it is there
+    bool by_packets = false;               // somebody passes it on
+    int64_t number = 0;
     size_t offset = 0;
     bool announced = false;
     double began_s = 0;
 
+    // As what it comes, if it does, is known with its first bytes.
+    Cargo cargo() const { return inflow == nullptr ? kept : inflow->cargo(); }
     bool broken() const { return inflow != nullptr && inflow->broken(); }
     size_t there() const {
-      return inflow == nullptr ? cargo.bytes() : cargo.shape().BytesOf(inflow->there());
+      return inflow == nullptr ? kept.bytes() : cargo().shape().BytesOf(inflow->there());
     }
     // A packet, or a letter.
     bool has_next() const { return !announced || broken() || offset < there(); }

@@ -15,7 +15,7 @@ constexpr int64_t kShortestRunUs = 500;  // less says more of processors than of
 // Whether `peer` sent it while it still came to there itself.
 bool PassedOn(const Letter& letter, int peer) {
   if (const auto* updates = std::get_if<UpdatesLetter>(&letter)) {
-    return updates->chained && updates->places.size() > 1;
+    return NodeOf(peer) < 0 || (updates->chained && updates->places.size() > 1);
   }
   const auto* model = std::get_if<ModelLetter>(&letter);
   return model != nullptr && model->by_packets && NodeOf(peer) >= 0;

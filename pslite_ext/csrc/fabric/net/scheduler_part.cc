@@ -37,7 +37,10 @@ SchedulerPart::Fleet SchedulerPart::FleetOf(const std::vector<Seat>& seats) {
     if (node >= 0) fleet.hosts.workers.push_back(host);
   }
   if (fleet.servers.size() == 1) fleet.servers.clear();
-  if (!fleet.servers.empty()) fleet.hosts.server = fleet.names.size();
+  if (!fleet.servers.empty()) {
+    fleet.hosts.server = fleet.names.size();
+    fleet.hosts.servers = fleet.servers.size();
+  }
   return fleet;
 }
 

@@ -3,76 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness.h"
+#include "fabric/live/collector_fixture.h"
 
 using namespace mercury::fabric;
+using namespace mercury::fabric::testing;
 using namespace mercury::testing;
 
-namespace {
-
-constexpr int64_t kBytes = 12'500'000;
-
-// Two workers, a server and perhaps a replica, each on a host with 100 Mbit/s: a transfer takes 1
-// s.
-struct Job {
-  explicit Job(bool replica, double divergence_bound = 0, bool at_once = true,
-               int64_t staleness = Staleness::kAny)
-      : Job(Hosts(replica), divergence_bound, at_once, staleness) {}
-  explicit Job(const FleetHosts& hosts, double divergence_bound = 0, bool at_once = true,
-               int64_t staleness = Staleness::kAny)
-      : collector(hosts, Options(divergence_bound, at_once, staleness)) {
-    for (int host = 0; host < 4; ++host) {
-      links.push_back({RateProfile({{0, 1e8}}), RateProfile({{0, 1e8}})});
-    }
-  }
-  static FleetHosts Hosts(bool replica) {
-    FleetHosts hosts;
-    hosts.workers = {2, 3};
-    if (replica) hosts.replica = 1;
-    return hosts;
-  }
-  static CollectorOptions Options(double divergence_bound, bool at_once, int64_t staleness) {
-    CollectorOptions options;
-    options.staleness.updates = staleness;
-    options.delay_bound = 3;
-    options.divergence_bound = divergence_bound;
-    options.at_once = at_once;
-    options.aggregators = 0;
-    return options;
-  }
-  void Push(int worker, int64_t number, int64_t version = 0) {
-    CHECK_OK(collector.Push({{worker, number}, version, kBytes, 1}));
-  }
-  void Reduce(int worker, int64_t number) {
-    CHECK_OK(collector.Push({{worker, number}, 0, kBytes, 1, 0, true}));
-  }
-  Orders Tick(double now_s) { return collector.Tick(links, now_s); }
-
-  Collector collector;
-  std::vector<HostLink> links;
-};
-
-size_t Count(const Orders& orders, Order::Kind kind) {
-  return static_cast<size_t>(std::count_if(
-      orders.begin(), orders.end(), [kind](const Order& order) { return order.kind == kind; }));
-}
-
-const Order& The(const Orders& orders, Order::Kind kind) {
-  REQUIRE_EQ(Count(orders, kind), 1);
-  return *std::find_if(orders.begin(), orders.end(),
-                       [kind](const Order& order) { return order.kind == kind; });
-}
-
-std::string Why(const Order& order) {
-  mercury::Status status;
-  mercury::Decode(order.text, &status);
-  return status.text();
-}
-
-}  // namespace
-
 TEST(requests_become_one_batch_at_a_time) {
-  Job job(false);
+  CollectorJob job(false);
   job.Push(0, 1);
   job.Push(0, 1);  // said twice
   CHECK_EQ(job.collector.waiting(), 1);
@@ -93,7 +31,7 @@ TEST(requests_become_one_batch_at_a_time) {
 }
 
 TEST(a_batch_may_wait_for_its_time) {
-  Job job(false, 0, false);
+  CollectorJob job(false, 0, false);
   job.Push(0, 1);
   CHECK_EQ(Count(job.Tick(5), Order::kExpect), 1);  // there was none before
   job.collector.Committed({1}, 1);
@@ -104,7 +42,7 @@ TEST(a_batch_may_wait_for_its_time) {
 }
 
 TEST(what_is_dropped_is_told) {
-  Job job(false);
+  CollectorJob job(false);
   for (int64_t version = 1; version <= 5; ++version) {
     job.Push(0, version, version - 1);
     job.Tick(0);
@@ -123,7 +61,7 @@ TEST(what_is_dropped_is_told) {
 }
 
 TEST(what_takes_far_too_long_is_planned_again_and_given_up_in_the_end) {
-  Job job(false);
+  CollectorJob job(false);
   job.Push(0, 1);
   double now_s = 0, allowed_s = 1;
   for (int attempt = 1; attempt <= 3; ++attempt) {
@@ -142,7 +80,7 @@ TEST(what_takes_far_too_long_is_planned_again_and_given_up_in_the_end) {
 }
 
 TEST(the_last_commit_waits_until_the_replica_is_near_enough) {
-  Job job(true, 0);  // the two may not differ
+  CollectorJob job(true, 0);  // the two may not differ
   job.Push(0, 1);
   const Orders planned = job.Tick(0);
   CHECK_EQ(The(planned, Order::kExpect).place, 1);
@@ -157,8 +95,21 @@ TEST(the_last_commit_waits_until_the_replica_is_near_enough) {
   CHECK_EQ(Count(job.Tick(2), Order::kExpect), 1);
 }
 
+TEST(what_has_come_through_the_replica_waits_for_nothing_else) {
+  CollectorJob job = CollectorJob::Relaying();
+  job.Push(0, 1);
+  job.Push(1, 1);
+  const Orders planned = job.Tick(0);
+  CHECK_EQ(Count(planned, Order::kSend) + Count(planned, Order::kPassOn), 2);
+  const std::vector<int64_t> places{1, 2};
+  CHECK_EQ(Count(job.collector.ReplicaHas(places), Order::kRelease), 0);
+  CHECK_EQ(Count(job.collector.Held(places), Order::kRelease), 1);
+  CHECK_EQ(Count(job.collector.Committed(places, 2), Order::kReport), 2);
+  CHECK_EQ(Count(job.collector.ReplicaApplied(places, 1), Order::kForget), 2);
+}
+
 TEST(a_server_that_applies_what_it_was_to_hold_harms_nobody_else) {
-  Job job(true, 0);
+  CollectorJob job(true, 0);
   job.Push(0, 1);
   job.Tick(0);
   CHECK_TRUE(job.collector.Held({1}).empty());
@@ -169,7 +120,7 @@ TEST(a_server_that_applies_what_it_was_to_hold_harms_nobody_else) {
 }
 
 TEST(what_the_replica_cannot_get_is_not_committed) {
-  Job job(true, 0);
+  CollectorJob job(true, 0);
   job.Push(0, 1);
   job.Tick(0);
   job.collector.Held({1});
@@ -184,7 +135,7 @@ TEST(what_the_replica_cannot_get_is_not_committed) {
 }
 
 TEST(a_replica_that_lacks_what_a_dead_worker_had_gets_the_model) {
-  Job job(true, 10);  // far apart is fine: nothing is frozen
+  CollectorJob job(true, 10);  // far apart is fine: nothing is frozen
   job.Push(0, 1);
   job.Tick(0);
   job.collector.Committed({1}, 1);
@@ -197,7 +148,7 @@ TEST(a_replica_that_lacks_what_a_dead_worker_had_gets_the_model) {
 }
 
 TEST(a_replica_that_lacks_what_was_given_up_on_its_way_gets_the_model) {
-  Job job(true, 0);
+  CollectorJob job(true, 0);
   for (const int worker : {0, 1}) job.Push(worker, 1);
   const Orders planned = job.Tick(0);
   REQUIRE_EQ(The(planned, Order::kExpect).place, 2);  // which is held; the first is not
@@ -212,7 +163,7 @@ TEST(a_replica_that_lacks_what_was_given_up_on_its_way_gets_the_model) {
 }
 
 TEST(a_replica_that_lacks_very_much_gets_the_model) {
-  Job job(true, 1e9);                                    // however far apart
+  CollectorJob job(true, 1e9);                           // however far apart
   for (int64_t version = 0; version <= 64; ++version) {  // 32 for each of two workers
     job.Push(0, version + 1, version);
     const Orders orders = job.Tick(0);
@@ -226,7 +177,7 @@ TEST(a_replica_that_lacks_very_much_gets_the_model) {
 }
 
 TEST(the_replica_takes_over) {
-  Job job(true, 10);
+  CollectorJob job(true, 10);
   job.Push(0, 1);
   job.Tick(0);
   job.collector.Committed({1}, 1);
@@ -245,9 +196,9 @@ TEST(the_replica_takes_over) {
 }
 
 TEST(replicas_in_reserve_follow_one_after_another) {
-  FleetHosts hosts = Job::Hosts(true);
+  FleetHosts hosts = CollectorJob::Hosts(true);
   hosts.reserve = {{ReplicaNode(1), 0}, {ReplicaNode(2), 1}, {ReplicaNode(3), 1}};
-  Job job(hosts);
+  CollectorJob job(hosts);
   CHECK_TRUE(job.collector.Lost(ReplicaNode(2)).empty());
   job.Push(0, 1);
   job.Tick(0);
@@ -275,24 +226,24 @@ TEST(replicas_in_reserve_follow_one_after_another) {
 }
 
 TEST(who_is_lost_is_named_with_what_there_still_is) {
-  FleetHosts hosts = Job::Hosts(true);
+  FleetHosts hosts = CollectorJob::Hosts(true);
   hosts.reserve = {{ReplicaNode(1), 0}};
-  Job job(hosts);
+  CollectorJob job(hosts);
   job.Push(0, 1);
   job.Tick(0);
   job.collector.Lost(kReplicaNode);  // in the middle of a batch
   CHECK_EQ(Why(The(job.collector.Lost(kServerNode), Order::kFail)),
            "the server is lost, and its next replica does not have the model yet");
-  Job other(true);
+  CollectorJob other(true);
   other.collector.Lost(ServerNode(1));
   CHECK_EQ(Why(The(other.collector.Lost(kReplicaNode), Order::kFail)),
            "server 1 is lost, and there is no replica to take over");
 }
 
 TEST(what_died_with_any_of_several_servers_is_orphaned) {
-  FleetHosts hosts = Job::Hosts(true);
+  FleetHosts hosts = CollectorJob::Hosts(true);
   hosts.reserve = {{ReplicaNode(1), 0}};
-  Job job(hosts, 10);
+  CollectorJob job(hosts, 10);
   for (const int64_t version : {4, 6}) {  // that the first replica had, and the second
     job.collector.Lost(kServerNode);
     job.collector.TookOver(version);
@@ -311,14 +262,14 @@ TEST(what_died_with_any_of_several_servers_is_orphaned) {
 }
 
 TEST(without_a_replica_a_lost_server_ends_the_job) {
-  Job job(false);
+  CollectorJob job(false);
   CHECK_EQ(Count(job.collector.Lost(kServerNode), Order::kFail), 1);
   job.Push(0, 1);
   CHECK_TRUE(job.Tick(0).empty());
 }
 
 TEST(a_synchronous_round_is_planned_when_all_are_there_and_has_all_the_time) {
-  Job job(false, 0, true, 0);
+  CollectorJob job(false, 0, true, 0);
   job.Push(0, 1);
   CHECK_TRUE(job.Tick(0).empty());
   job.Push(1, 1);
@@ -332,7 +283,7 @@ TEST(a_synchronous_round_is_planned_when_all_are_there_and_has_all_the_time) {
 }
 
 TEST(what_a_dead_server_had_of_a_synchronous_job_is_planned_again) {
-  Job job(true, 10, true, 0);
+  CollectorJob job(true, 10, true, 0);
   for (const int worker : {0, 1}) job.Push(worker, 1);
   CHECK_EQ(The(job.Tick(0), Order::kExpect).place, 0);  // far apart is fine
   CHECK_EQ(Count(job.collector.Committed({1, 2}, 1), Order::kReport), 2);
@@ -344,7 +295,7 @@ TEST(what_a_dead_server_had_of_a_synchronous_job_is_planned_again) {
 }
 
 TEST(a_round_that_would_break_the_bound_waits_until_the_replica_has_the_model) {
-  Job job(true, 3, true, 0);
+  CollectorJob job(true, 3, true, 0);
   for (const int worker : {0, 1}) job.Push(worker, 1);
   job.Tick(0);
   job.collector.Committed({1, 2}, 1);
@@ -357,25 +308,25 @@ TEST(a_round_that_would_break_the_bound_waits_until_the_replica_has_the_model) {
 }
 
 TEST(who_is_gone_ends_a_synchronous_job_if_others_wait) {
-  Job job(false, 0, true, 0);
+  CollectorJob job(false, 0, true, 0);
   CHECK_TRUE(job.collector.Lost(1).empty());
   CHECK_TRUE(job.Tick(0).empty());
   job.Push(0, 1);
   CHECK_EQ(Why(The(job.Tick(1), Order::kFail)),
            "worker 1 is gone, and others wait for it: synchronous updates and all-reduces need all "
            "workers");
-  Job other(false, 0, true, 0);
+  CollectorJob other(false, 0, true, 0);
   for (const int worker : {0, 1}) other.Push(worker, 1);
   other.Tick(0);
   CHECK_EQ(Count(other.collector.Lost(0), Order::kFail), 1);
-  Job stale(false, 0, true, 2);
+  CollectorJob stale(false, 0, true, 2);
   for (const int worker : {0, 1}) stale.Push(worker, 1);
   stale.Tick(0);
   CHECK_EQ(Count(stale.collector.Lost(0), Order::kFail), 0);
 }
 
 TEST(parts_of_an_all_reduce_are_kept_until_all_have_the_sum) {
-  Job job(true, 0);
+  CollectorJob job(true, 0);
   job.Reduce(0, 1);
   job.Push(1, 1);
   CHECK_EQ(Count(job.Tick(0), Order::kSend), 2);  // the update, also to the replica

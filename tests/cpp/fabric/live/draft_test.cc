@@ -1,5 +1,7 @@
 #include "fabric/live/draft.h"
 
+#include <algorithm>
+
 #include "harness.h"
 
 using namespace mercury::fabric;
@@ -60,6 +62,20 @@ TEST(what_the_replica_lacks_goes_there_first) {
   CHECK_EQ(draft.hops[2].to, kReplicaNode);
   CHECK_EQ(draft.hops[2].end_s, 12);
   CHECK_EQ(draft.end_s, 13);
+}
+
+TEST(one_server_s_chains_go_through_its_replica) {
+  Matter matter = Three();
+  matter.hosts.replica = 1;
+  matter.by_packets = true;
+  matter.aggregators = {0};
+  const auto relayed = [&matter] {
+    const Draft draft = MakeDraft(matter);
+    return std::count_if(draft.hops.begin(), draft.hops.end(), IsRelayed);
+  };
+  CHECK_TRUE(relayed() > 0);
+  matter.hosts.servers = 3;
+  CHECK_EQ(relayed(), 0);
 }
 
 TEST(of_nothing_that_is_fresh_enough_nothing_is_sent) {

@@ -23,10 +23,12 @@ constexpr int kHistories = 30'000;
 void Play(int all, int64_t staleness_most, bool reduces) {
   Random random;
   const int histories = Trials(all);
+  int relayed = 0;
   for (int history = 0; history < histories; ++history) {
     const Staleness staleness{random.Between(std::min(staleness_most, int64_t{1}), staleness_most)};
-    SimulatedJob(&random, staleness, reduces).Run();
+    relayed += SimulatedJob(&random, staleness, reduces).Run();
   }
+  CHECK_TRUE(relayed > 0);
 }
 
 }  // namespace

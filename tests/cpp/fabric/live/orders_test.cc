@@ -65,3 +65,23 @@ TEST(a_chain_s_hops_go_from_worker_to_worker) {
   CHECK_EQ(orders[0].node, 3);
   CHECK_EQ(orders[1].kind, Order::kSend);
 }
+
+TEST(the_replica_is_told_nothing_of_what_goes_through_it) {
+  Transfer to, onward;
+  to.shipments = onward.shipments = {0};
+  to.relaying = Relaying::kTo;
+  onward.relaying = Relaying::kFrom;
+  Route route;
+  route.updates = {{7, {3, 1}, 0}};
+  route.relay = ReplicaNode(1);
+  const std::vector<Hop> hops = HopsOf({to, onward}, route);
+  REQUIRE_EQ(hops.size(), 1);
+  CHECK_EQ(hops[0].to, ReplicaNode(1));
+  CHECK_TRUE(hops[0].goal == Goal::kServer && IsRelayed(hops[0]));
+  Transfer straight;
+  straight.shipments = {0};
+  CHECK_FALSE(IsRelayed(HopsOf({straight}, route)[0]));
+  route.goal = Goal::kReplica;
+  route.node = ReplicaNode(1);
+  CHECK_FALSE(IsRelayed(HopsOf({straight}, route)[0]));
+}

@@ -51,7 +51,8 @@ class SimulatedJob {
     }
   }
 
-  void Run() {
+  // How often the replica has passed on what went to the server.
+  int Run() {
     int events = 0;
     while (!queue_.empty() && !failed_) {
       REQUIRE_TRUE(++events < kEventsMost);
@@ -63,6 +64,7 @@ class SimulatedJob {
       Tick();
     }
     Check();
+    return relayed_;
   }
 
  private:
@@ -107,6 +109,7 @@ class SimulatedJob {
   FleetHosts Hosts() const {
     FleetHosts hosts;
     for (size_t w = 0; w < workers_.size(); ++w) hosts.workers.push_back(2 + w / 2);
+    hosts.servers = 1 + followers_.size();
     if (!replicas_.empty()) hosts.replica = 1;
     for (size_t i = 1; i < replicas_.size(); ++i) {
       hosts.reserve.push_back({replicas_[i].node, 2 + i % workers_.size()});
@@ -369,12 +372,21 @@ class SimulatedJob {
       return Carry(parcel.hop.to, worker.daemon.Arrive(parcel.hop.goal, places[0], kBytes,
                                                        worker.numbers, now_s_));
     }
+    if (IsRelayed(parcel.hop)) {
+      Holder& relay = Replica(parcel.hop.to);
+      if (relay.alive) PassOn(parcel, sums, &relay);
+      return;
+    }
     Holder& holder = parcel.hop.goal == Goal::kServer ? Serving() : Replica(parcel.hop.to);
     const bool each = &holder == &server_ && !followers_.empty() && !places.empty();
     if (each) return ArriveAtEach(parcel, sums);
     if (!holder.alive) return;
-    holder.memory[++holder.numbers] = sums;
-    Carry(&holder, holder.daemon.Arrive(places, parcel.skipped, holder.numbers));
+    Keep(parcel, sums, &holder);
+  }
+
+  void Keep(const Parcel& parcel, const Sums& sums, Holder* holder) {
+    holder->memory[++holder->numbers] = sums;
+    Carry(holder, holder->daemon.Arrive(parcel.places, parcel.skipped, holder->numbers));
   }
 
   void Kill(int node) {
@@ -399,6 +411,7 @@ class SimulatedJob {
   void GiveStripes(const Sums& sums, bool reduce, int64_t version);
   void ArriveAtEach(const Parcel& parcel, const Sums& sums);
   void ArriveWhole(const std::optional<Arrival>& arrival);
+  void PassOn(const Parcel& parcel, const Sums& sums, Holder* relay);
   void Confirm(Holder* server, Holder* follower, const std::vector<Placed>& updates);
   void Carry(Holder* holder, const ModelSteps& steps);
   void Hear(int from, const News& news);
@@ -425,14 +438,13 @@ class SimulatedJob {
   std::set<UpdateId> parts_;        // of the all-reduce
   std::optional<Values> used_;      // its sum, in a worker
   std::map<int64_t, Sums> models_;  // by version, as a worker has got them
-  double now_s_ = 0;
-  double wakes_s_ = -1;
+  double now_s_ = 0, wakes_s_ = -1;
   std::vector<int> heirs_;  // who have become the server, one after the other
   size_t known_reign_ = 0;  // so many of them, as the scheduler knows
-  bool failed_ = false;
-  bool worker_died_ = false;
+  bool failed_ = false, worker_died_ = false;
   bool servers_lost_ = false;  // one, as the scheduler knows
   bool loss_ = false;          // since the batch was planned
+  int relayed_ = 0;            // so often the replica had something to pass on
 };
 
 }  // namespace mercury::testing

@@ -121,6 +121,20 @@ inline void SimulatedJob::Hear(int from, const News& news) {
                                             : collector_.TookOver(news.version));
 }
 
+// A replica passes on to the server that it follows, and keeps a copy for itself.
+inline void SimulatedJob::PassOn(const Parcel& parcel, const Sums& sums, Holder* relay) {
+  ++relayed_;
+  if (relay->reign == 0) {
+    Holder* const server = &Serving();
+    Tell(relay->node, server->node, [this, parcel, sums, server] {
+      if (server->alive && server->reign == static_cast<int64_t>(heirs_.size())) {
+        Keep(parcel, sums, server);
+      }
+    });
+  }
+  Keep(parcel, sums, relay);
+}
+
 inline void SimulatedJob::KillFollower(int node) {
   Holder& follower = followers_[static_cast<size_t>(ServerIndex(node) - 1)];
   if (std::exchange(follower.alive, false) && !took_over()) LoseServer(node);

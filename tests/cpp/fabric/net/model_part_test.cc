@@ -1,7 +1,6 @@
 #include "fabric/net/model_part.h"
 
-#include "fabric/net/recorder.h"
-#include "harness.h"
+#include "fabric/net/model_fixture.h"
 
 using namespace mercury::fabric;
 using namespace mercury::fabric::testing;
@@ -10,34 +9,8 @@ using mercury::Code;
 using mercury::OutPacket;
 using mercury::Role;
 
-namespace {
-
-ModelOptions Options(Role role, double momentum, bool replica) {
-  return {role, 5, {momentum, false}, replica, 16, 6, 2, {}, 0};
-}
-
-struct Fixture {
-  Recorder outbox;
-  ModelPart part;
-  explicit Fixture(const ModelOptions& options) : part(options, Vector(6, 1), &outbox) {}
-  explicit Fixture(Role role = Role::kServer, double momentum = 0, bool replica = false)
-      : Fixture(Options(role, momentum, replica)) {}
-
-  void Hear(int peer, const Letter& letter, const Haul& haul = {}) {
-    CHECK_OK(part.Hear(peer, letter, haul, 0));
-  }
-  void Expect(const std::vector<Placed>& updates) {
-    Order order = MakeOrder(Order::kExpect, kServerNode);
-    order.updates = updates;
-    Hear(kSchedulerPeer, order);
-  }
-  Vector Sent(int peer) { return SentBy(&part, &outbox, peer, 0); }
-};
-
-}  // namespace
-
 TEST(updates_are_applied_in_the_order_planned) {
-  Fixture server(Role::kServer, 0.5);
+  ModelFixture server(Role::kServer, 0.5);
   server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
   server.Hear(PeerOf(1), Updates(1, {2}), Of(Vector(6, 4)));
   CHECK_EQ(server.part.version(), 0);
@@ -57,7 +30,7 @@ TEST(updates_are_applied_in_the_order_planned) {
 }
 
 TEST(one_gets_the_model_straight_and_more_down_a_tree_when_the_way_is_free) {
-  Fixture server;
+  ModelFixture server;
   const auto letters = [&server](int peer) { return server.outbox.To(peer); };
   for (int worker = 0; worker < 8; ++worker) {
     server.Hear(PeerOf(worker), GetLetter{{0, 0, 10 + worker}});
@@ -93,7 +66,7 @@ TEST(one_gets_the_model_straight_and_more_down_a_tree_when_the_way_is_free) {
 }
 
 TEST(others_wait_while_the_way_out_is_full_but_not_for_one_who_has_stopped) {
-  Fixture server;
+  ModelFixture server;
   const auto ask = [&server](std::vector<int> workers) {
     for (const int worker : workers) server.Hear(PeerOf(worker), GetLetter{{0, 0, 10 + worker}});
   };
@@ -123,7 +96,7 @@ TEST(others_wait_while_the_way_out_is_full_but_not_for_one_who_has_stopped) {
 TEST(before_anything_is_answered_everybody_is_waited_for_a_little) {
   for (const auto* how : {"all ask", "one is gone", "one is late"}) {
     const std::string manner = how;
-    ModelOptions options = Options(Role::kServer, 0, false);
+    ModelOptions options = OptionsOf(Role::kServer, 0, false);
     options.first_gathering_s = kFirstGathering_s;
     Recorder outbox;
     ModelPart part(options, Vector(6, 1), &outbox);
@@ -145,9 +118,9 @@ TEST(before_anything_is_answered_everybody_is_waited_for_a_little) {
 }
 
 TEST(who_asks_for_a_later_version_does_not_wait_for_those_who_begin) {
-  ModelOptions options = Options(Role::kServer, 0, false);
+  ModelOptions options = OptionsOf(Role::kServer, 0, false);
   options.first_gathering_s = kFirstGathering_s;
-  Fixture server(options);  // as a replica that has taken over
+  ModelFixture server(options);  // as a replica that has taken over
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   server.Hear(PeerOf(0), GetLetter{{0, 0, 10}});
@@ -157,7 +130,7 @@ TEST(who_asks_for_a_later_version_does_not_wait_for_those_who_begin) {
 TEST(workers_of_a_host_get_the_model_together) {
   for (const auto* how : {"it asks", "it does not", "it is gone", "it is void"}) {
     const std::string manner = how;
-    ModelOptions options = Options(Role::kServer, 0, false);
+    ModelOptions options = OptionsOf(Role::kServer, 0, false);
     options.beside = {{1}, {0}};
     Recorder outbox;
     ModelPart part(options, Vector(6, 1), &outbox);
@@ -194,7 +167,7 @@ TEST(workers_of_a_host_get_the_model_together) {
 }
 
 TEST(who_pushes_and_does_not_ask_holds_up_nobody_on_its_host) {
-  ModelOptions options = Options(Role::kServer, 0, false);
+  ModelOptions options = OptionsOf(Role::kServer, 0, false);
   options.beside = {{1}, {0}};
   Recorder outbox;
   ModelPart part(options, Vector(6, 1), &outbox);
@@ -228,7 +201,7 @@ TEST(who_pushes_and_does_not_ask_holds_up_nobody_on_its_host) {
 }
 
 TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
-  Fixture server;
+  ModelFixture server;
   for (int worker = 0; worker < 6; ++worker) server.Hear(PeerOf(worker), GetLetter());
   CHECK_TRUE(server.Sent(PeerOf(0)) == Vector(6, 1));  // the others are to get a tree
   server.Hear(PeerOf(4), GetLetter{{0, 9, 0}});
@@ -238,7 +211,7 @@ TEST(a_tree_brings_nobody_a_sum_that_is_not_there) {
 }
 
 TEST(a_model_that_is_being_sent_stays_as_it_was) {
-  Fixture server;
+  ModelFixture server;
   server.Hear(PeerOf(0), GetLetter());
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
@@ -249,10 +222,10 @@ TEST(a_model_that_is_being_sent_stays_as_it_was) {
 }
 
 TEST(the_replica_follows_and_takes_over) {
-  Fixture server(Role::kServer, 0.5, true);
-  Fixture replica(Role::kReplica, 0.5, true);
+  ModelFixture server(Role::kServer, 0.5, true);
+  ModelFixture replica(Role::kReplica, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
-  for (Fixture* each : {&server, &replica}) {
+  for (ModelFixture* each : {&server, &replica}) {
     each->Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   }
   CHECK_EQ(replica.part.version(), 0);
@@ -266,7 +239,7 @@ TEST(the_replica_follows_and_takes_over) {
 }
 
 TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
-  Fixture server(Role::kServer, 0.5, true);
+  ModelFixture server(Role::kServer, 0.5, true);
   server.Expect({{1, {0, 1}, 0}});
   server.Hear(PeerOf(0), Updates(1, {1}), Of(Vector(6, 2)));
   server.outbox.To(kReplicaPeer);
@@ -281,7 +254,7 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
   CHECK_EQ(sent[0], 3.0F);
   CHECK_EQ(sent[11], 2.0F);
   const auto said = server.outbox.OneTo<ModelLetter>(kReplicaPeer);
-  Fixture replica(Role::kReplica, 0.5, true);
+  ModelFixture replica(Role::kReplica, 0.5, true);
   Haul haul = Of(Vector(6, 3));
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said, haul, 0));
   haul.cargo.step = std::make_shared<const Vector>(6, 2.0F);
@@ -293,7 +266,7 @@ TEST(the_replica_is_sent_the_whole_model_with_its_last_step) {
 }
 
 TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
-  Fixture server(Role::kServer, 0.5);
+  ModelFixture server(Role::kServer, 0.5);
   server.Hear(PeerOf(1), GetLetter{{1, 0, 0}});
   for (const int64_t round : {1, 3}) {
     server.Expect({{round, {0, round}, 0, round}, {round + 1, {1, round}, 0, round}});
@@ -314,7 +287,7 @@ TEST(a_round_is_one_step_and_a_model_waits_for_its_updates) {
 }
 
 TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
-  Fixture server(Role::kServer, 0.5);
+  ModelFixture server(Role::kServer, 0.5);
   server.Hear(PeerOf(0), GetLetter{{0, 7, 0}});
   server.Expect({{1, {0, 7}, 0, 1, true}, {2, {1, 4}, 0, 1, true}});
   server.Hear(PeerOf(1), Updates(1, {2}), Of(Vector(6, 2)));
@@ -328,7 +301,7 @@ TEST(an_all_reduce_brings_the_sum_and_leaves_the_model) {
 }
 
 TEST(what_makes_no_sense_is_refused) {
-  Fixture server(Role::kServer, 0.5);
+  ModelFixture server(Role::kServer, 0.5);
   const auto refused = [&server](int peer, const Letter& letter, const Haul& haul) {
     return server.part.Hear(peer, letter, haul, 0).code() == Code::kCorrupt;
   };
@@ -343,7 +316,7 @@ TEST(what_makes_no_sense_is_refused) {
     server.part.Turn(i + 1);
   }
   CHECK_TRUE(refused(PeerOf(0), GetLetter(), {}));
-  Fixture replica(Role::kReplica, 0);
+  ModelFixture replica(Role::kReplica, 0);
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, ModelLetter(), {}, 0));
   CHECK_TRUE(refused(kSchedulerPeer, Request(), {}));
   // A plan that breaks the delay bound.
@@ -353,7 +326,7 @@ TEST(what_makes_no_sense_is_refused) {
 
 TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_take_it) {
   Recorder outbox;
-  ModelOptions options = Options(Role::kServer, 0.5, false);
+  ModelOptions options = OptionsOf(Role::kServer, 0.5, false);
   options.rule.nesterov = true;
   ModelPart part(options, Vector(6, 0), &outbox);
   double model = 0;  // as the rule is usually written: the gradient's step, then the last one's
@@ -373,7 +346,7 @@ TEST(with_nesterov_s_momentum_workers_get_the_model_where_its_last_step_would_ta
 
 TEST(a_script_s_call_applies_what_a_version_s_updates_sum_up_to) {
   std::vector<int64_t> counts;
-  ModelOptions options = Options(Role::kServer, 0, false);
+  ModelOptions options = OptionsOf(Role::kServer, 0, false);
   options.calls.update = [&](float* model, const float* change, size_t elements, int64_t updates) {
     counts.push_back(updates);
     for (size_t i = 0; i < elements; ++i) model[i] = 2 * model[i] + change[i];
@@ -415,13 +388,13 @@ TEST(a_script_s_call_applies_what_a_version_s_updates_sum_up_to) {
 
 TEST(a_script_s_call_says_what_workers_get_once_for_each_version) {
   int calls = 0;
-  ModelOptions options = Options(Role::kServer, 0, false);
+  ModelOptions options = OptionsOf(Role::kServer, 0, false);
   options.calls.request = [&](const float* model, float* shown, size_t elements) {
     ++calls;
     for (size_t i = 0; i < elements; ++i) shown[i] = -model[i];
     return calls < 2 ? mercury::Status::Ok() : mercury::Status::InvalidArgument("no more");
   };
-  Fixture server(options);
+  ModelFixture server(options);
   for (const int worker : {0, 1}) server.Hear(PeerOf(worker), GetLetter{{0, 0, 10}});
   server.Hear(kSchedulerPeer, Tree{24, {{kServerNode, 0}, {kServerNode, 1}}});
   for (const int worker : {0, 1}) CHECK_TRUE(server.Sent(PeerOf(worker)) == Vector(6, -1));
@@ -436,7 +409,7 @@ TEST(a_script_s_call_says_what_workers_get_once_for_each_version) {
 
 TEST(first_values_may_come_from_worker_0_alone_and_once) {
   Recorder outbox;
-  ModelPart part(Options(Role::kReplica, 0.5, true), Vector(), &outbox);
+  ModelPart part(OptionsOf(Role::kReplica, 0.5, true), Vector(), &outbox);
   CHECK_FALSE(part.has_model());
   ModelLetter letter;
   letter.number = 1;

@@ -98,3 +98,28 @@ TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
   CHECK_TRUE(next() == (std::vector<int>{3, 4, 5, 8}));
   CHECK_TRUE(packet.header.tensor > kNotOfHops);
 }
+
+TEST(updates_that_still_come_go_on_as_what_they_come) {
+  Recorder outbox;
+  ModelSender sender(64, &outbox);
+  const auto inflow = std::make_shared<Inflow>();
+  inflow->elements = 6;
+  inflow->vectors = 2;
+  inflow->sum = std::make_shared<Vector>(6, 2.0F);
+  inflow->step = std::make_shared<Vector>(6, 3.0F);
+  sender.PassOn(3, Updates(1, {4, 5}), inflow);
+  OutPacket packet;
+  CHECK_FALSE(NextOf(&sender, &outbox, 3, 0, &packet));
+  const auto said = outbox.OneTo<UpdatesLetter>(3);
+  CHECK_TRUE(said.two && said.places == (std::vector<int64_t>{4, 5}));
+  CHECK_TRUE(said.number >= int64_t{kNotOfHops});
+  inflow->codec = mercury::FindCompression("bf16");  // known with the first bytes
+  inflow->bytes = 24;
+  size_t bytes = 0;
+  for (; NextOf(&sender, &outbox, 3, 0, &packet); packet = OutPacket()) {
+    CHECK_TRUE(packet.header.kind == mercury::PacketKind::kCodedPart);
+    bytes += packet.header.length;
+  }
+  CHECK_EQ(bytes, 24);
+  CHECK_EQ(sender.waiting(3), 0);
+}

@@ -238,6 +238,26 @@ TEST(when_a_worker_dies_in_the_middle_the_others_are_applied_and_get_the_model) 
   }
 }
 
+TEST(when_the_replica_dies_in_the_middle_what_went_through_it_goes_straight) {
+  Random random;
+  for (int round = 0; round < 60; ++round) {
+    Job job(4, random.OneIn(2) ? 0 : 0.5, &random);
+    for (int i = 0; i < 2; ++i) {
+      for (int w = 0; w < 4; ++w) job.Push(w);
+      job.Run();
+      for (int w = 0; w < 4; ++w) job.Get(w);
+      job.Run();
+    }
+    const int64_t had = job.model(kServerPeer).version();
+    for (int w = 0; w < 4; ++w) job.Push(w);
+    job.Turns(static_cast<int>(random.Below(20)));
+    job.Kill(kReplicaPeer);
+    job.Run();
+    job.Check(kServerPeer);
+    CHECK_EQ(job.model(kServerPeer).version(), had + 4);
+  }
+}
+
 TEST(when_the_server_dies_its_replica_goes_on) {
   Random random;
   for (int round = 0; round < 20; ++round) {
