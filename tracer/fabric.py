@@ -221,8 +221,10 @@ class _HistoryReader:
             self._history.control_s.append(control_s)
 
     def _hop(self, event: dict[str, Any]) -> None:
-        # What goes on along a chain is one sum, however many hops it takes.
-        self._history.groups += bool(event["gathered"]) and event.get("to") == event.get("goal")
+        # What goes on along a chain is one sum, however many hops it takes. It may come to the
+        # server through the replica.
+        ends = not isinstance(event.get("to"), int)
+        self._history.groups += bool(event["gathered"]) and ends
 
     def _commit(self, event: dict[str, Any]) -> None:
         places = set(map(int, event["places"]))

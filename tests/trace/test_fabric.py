@@ -44,7 +44,8 @@ EVENTS: list[dict[str, Any]] = [
     asked(10, 1, 1, 0),
     asked(11, 0, 2, 0),
     planned(11, (1, 0, 1), (2, 1, 1)),
-    {"t": 11, "event": "hop", "gathered": True},
+    {"t": 11, "event": "hop", "gathered": True, "to": 1, "goal": "server"},
+    {"t": 11, "event": "hop", "gathered": True, "to": "replica", "goal": "server"},
     fate(11, 0, 2, "too_old"),
     {"t": 11.5, "event": "void", "places": [1]},
     planned(12, (3, 0, 1)),  # again
@@ -186,7 +187,7 @@ def test_who_sent_to_whom_when(tmp_path: Path) -> None:
     hop = {"from": 1, "to": "server", "bytes": 1e6, "start": 11, "end": 12.2}
     overlaps = carried(1, "server", 8e6, 11.5, 12.2)
     second = carried("server 1", 0, 8e3, 11, 12)
-    record(tmp_path, [*EVENTS[:5], {"t": 11, "event": "hop", **hop}, *EVENTS[6:], overlaps, second])
+    record(tmp_path, [*EVENTS[:5], {"t": 11, "event": "hop", **hop}, *EVENTS[7:], overlaps, second])
     target = tmp_path / "out.json"
     assert main(["fabric", "history", str(tmp_path), "--chrome", str(target)]) == 0
     document = json.loads(target.read_text())

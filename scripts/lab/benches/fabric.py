@@ -1,8 +1,8 @@
 """MLfabric against a ring, a tree and plain asynchronous training, on a network that changes.
 
-After the evaluation of MLfabric's authors: thirty workers on fifteen hosts, scheduler, server and
-replica on one more. A model of theirs has 100 MB, ours 0.954; links have a hundredth of their
-rates, so that a transfer takes as long as theirs, and times are not scaled.
+After the evaluation of MLfabric's authors: thirty workers on fifteen hosts, scheduler and server on
+one more. A model of theirs has 100 MB, ours 0.954; links have a hundredth of their rates, so that a
+transfer takes as long as theirs, and times are not scaled.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ LIKELY = -4.6  # of a held-out word, its log-likelihood
 AT_MOST_S = {PARTIAL: 45.0, FULL: 100.0, LIKELY: 100.0}
 STRAGGLERS = [kind for kind in KINDS if kind != "C0"]
 SLOW = 2.5e9  # unscaled: what counts as a slow link in N2
-# Norms by which a replica may differ. That of an update is about 0.01.
-BOUNDS = (0.0, 0.02, 0.1, 0.5)
-FAR = (0.5, 3.0)  # in longer races: 3 is some 300 updates
+# Norms by which a replica may differ, by how long a race is. That of an update is about 0.01.
+BOUNDS = {PARTIAL: (0.0, 0.02, 0.1, 0.5), FULL: (0.5, 3.0)}
+NEAR = 0.5
 CHECKPOINTED = "LAB_CHECKPOINT_EVERY"
 CHECKPOINT_EVERY = (1, 20 * WORKERS)  # versions: as often as it can, and every 20 iterations
 
 
 @dataclass(frozen=True)
 class Paired(Setting):
-    """Two workers to a host; whoever else there is, on one more."""
+    """Two workers to a host; the scheduler and the server on one more; others on their own."""
 
     workers: int = WORKERS
     servers: int = 1
+    replica: bool = False
     rate: float | None = 10e9 * SCALE
     classes: bool = True
 
     def places(self) -> dict[str, str]:
-        return paired(self.workers, self.servers)
+        return paired(self.workers, self.servers, self.replica)
 
     def __str__(self) -> str:
         hosts = f"{self.workers} workers on {self.workers // 2} hosts"
@@ -115,7 +116,8 @@ def _of_history(history: History) -> Figures:
 def _of_hops(track: Track, applied: int, replica: bool) -> Figures:
     hops = track.hops()
     slow = sum(track.is_slow(hop.source, hop.target, hop.start, SLOW) for hop in hops)
-    copied = sum(hop.bytes for hop in hops if hop.goal == "replica")
+    # What goes to the server through it, too.
+    copied = sum(hop.bytes for hop in hops if hop.to_replica)
     figures = {
         "transfers": Figure(float(len(hops)), ""),
         "over slow links": Figure(100 * slow / max(1, len(hops)), "%"),
@@ -208,11 +210,13 @@ def race(
     compute_s: float | None = None,
     note: str = "",
     topics: bool = False,
+    replica: bool = False,
     repeat: int = 0,
 ) -> Case:
     """Each repeat has rates and stragglers of its own, the same for all systems."""
     options: dict[str, Any] = {"workers": workers, "servers": servers, "lag_s": lag_s, "fed": fed}
     options |= {"compute_s": compute_s, "note": note, "topics": topics}
+    options["replica"] = replica
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     seed = seed_of(repeat)
     draws = DrawnNetwork(network, SCALE, seed=seed, feed=feed, lag_s=lag_s, share=TCP_SHARE)
@@ -223,7 +227,8 @@ def race(
     curve = None if note else track.curve
     env = {} if feed is None else {"MERCURY_FABRIC_FEED": str(feed)}
     what = f"{'LDA, ' if topics else ''}{stragglers} {network}, to {target:g}{note}"
-    case = replace(_case(what, system, Paired(workers, servers), track, env), curve=curve)
+    setting = Paired(workers, servers, replica=replica)
+    case = replace(_case(what, system, setting, track, env), curve=curve)
     again = partial(race, system, stragglers, network, target, **options)
     return replace(case, again=lambda number: again(repeat=number))
 
@@ -280,8 +285,9 @@ def ablations(fabric: System) -> list[Case]:
 
 
 def replication(fabric: System) -> list[Case]:
-    """What a replica costs, by how far it may be behind, in norms of an update; beside it what
-    checkpoints cost, and neither of them."""
+    """What a replica costs that is on the way to the server, and what one costs that is sent its
+    own copies, as the authors' is, by how far it may be behind; beside them what checkpoints cost,
+    and none of them."""
 
     def replicated(bound: float) -> System:
         env = {"MERCURY_FABRIC_DIVERGENCE_BOUND": repr(bound)}
@@ -292,10 +298,13 @@ def replication(fabric: System) -> list[Case]:
         alone.variant(f"checkpoint every {every}", **{CHECKPOINTED: str(every)})
         for every in CHECKPOINT_EVERY
     ]
+    on_the_way = replicated(NEAR)
+    near = {PARTIAL: [on_the_way], FULL: [*written, on_the_way]}
+    apart = {t: [whole(replicated(bound)) for bound in bounds] for t, bounds in BOUNDS.items()}
     return [
-        race(system, "C1", "N1", target, note=", replica")
-        for target, bounds in ((PARTIAL, BOUNDS), (FULL, FAR))
-        for system in (alone, *written, *(replicated(bound) for bound in bounds))
+        race(system, "C1", "N1", target, note=", replica", replica=True)
+        for target in (PARTIAL, FULL)
+        for system in (alone, *near[target], *apart[target])
     ]
 
 

@@ -49,13 +49,13 @@ class Hop(NamedTuple):
     source: str
     target: str
     start: float
-    goal: str  # server or replica
+    to_replica: bool
     bytes: int
 
 
 def _host(node: int | str) -> str:
     """Of one that MLfabric's record names."""
-    places = paired(WORKERS_MOST)
+    places = paired(WORKERS_MOST, replica=True)
     return places[f"worker{node}" if isinstance(node, int) else f"{node}0"]
 
 
@@ -149,7 +149,13 @@ class Track:
         events = [json.loads(line) for line in lines]
         ahead_s = events[0]["since_1970"] - events[0]["t"] - (time.time() - time.monotonic())
         hops = [
-            Hop(_host(e["from"]), _host(e["to"]), e["start"] + ahead_s, e["goal"], e["bytes"])
+            Hop(
+                _host(e["from"]),
+                _host(e["to"]),
+                e["start"] + ahead_s,
+                e["to"] == "replica",
+                e["bytes"],
+            )
             for e in events
             if e["event"] == "hop"
         ]

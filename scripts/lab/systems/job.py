@@ -177,12 +177,13 @@ class Outcome:
         return max((m.get("most", 0) for h, m in sample.items() if h.startswith(role)), default=0)
 
 
-def paired(workers: int, servers: int = 1) -> dict[str, str]:
-    """By process, its host: two workers to each; scheduler, server and replica on one more; each
-    other server on a host of its own, after those."""
-    at = dict.fromkeys(("scheduler", "server0", "replica0"), "scheduler")
+def paired(workers: int, servers: int = 1, replica: bool = False) -> dict[str, str]:
+    """By process, its host: two workers to each; scheduler and server on one more; each other
+    server, and a replica, on a host of its own, after those."""
+    at = dict.fromkeys(("scheduler", "server0"), "scheduler")
     at |= {f"worker{i}": f"worker{i - i % 2}" for i in range(workers)}
-    return at | {f"server{i}": f"server{i}" for i in range(1, servers)}
+    at |= {f"server{i}": f"server{i}" for i in range(1, servers)}
+    return at | ({"replica0": "replica0"} if replica else {})
 
 
 def host_names(workers: int, servers: int, beside: bool = False) -> list[str]:
