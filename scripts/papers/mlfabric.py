@@ -99,10 +99,10 @@ def _protected(m: Measured) -> str:
             often = "as often as it can" if every == 1 else f"every {every} updates"
             said.append(f"a checkpoint {often} {kept} (a kill loses up to {number(lost.median)})")
     if (kept := _kept(m, f"within {NEAR:g}")).known:
-        said.append(f"a replica {kept}")
+        said.append(f"a replica on the way to the server {kept}")
     for bound in BOUNDS[FULL]:
         if (kept := _kept(m, f"within {bound:g}, whole")).known:
-            said.append(f"the paper's way, by whole updates, within {bound:g} {kept}")
+            said.append(f"one that is sent whole copies, within {bound:g}, {kept}")
     return ", ".join(said) or NOT_MEASURED
 
 
@@ -300,8 +300,8 @@ def items(m: Measured) -> list[Item]:
             "replication 30 times as dear",
             "MB an update, the paper's way, by bound (a norm; an update's is about 0.01); races "
             + "; ".join(replica)
-            + f". Through the replica to the server, which is always at hand: "
-            f"{_copied(m, FULL, f'within {NEAR:g}')}",
+            + ". Ours, through the replica to the server: "
+            + str(_copied(m, FULL, f"within {NEAR:g}")),
             page(BENCH),
             remarks="chain replication sends each update: what a bound of 0 takes",
         ),
