@@ -7,6 +7,8 @@
 
 namespace mercury::fabric {
 
+static_assert(kUpdatesAtOnce < kTransfersMost);
+
 void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo, double share) {
   Sending sending;
   sending.share = share;
@@ -41,48 +43,59 @@ void ModelSender::Add(int peer, Sending sending) {
   std::visit([&](auto& letter) { letter.number = sending.number; }, sending.letter);
   auto theirs = Find(queues_, peer);
   if (theirs == queues_.end()) theirs = queues_.insert(theirs, {peer, {}});
-  theirs->models.push_back(std::move(sending));
+  theirs->waiting.push_back(std::move(sending));
 }
 
 size_t ModelSender::waiting(int peer) const {
   const auto found = Find(queues_, peer);
-  return found == queues_.end() ? 0 : found->models.size();
+  return found == queues_.end() ? 0 : found->waiting.size();
 }
 
 double ModelSender::share() const {
   double share = 0;
   for (const Queue& queue : queues_) {
-    for (const Sending& sending : queue.models) share += sending.share;
+    for (const Sending& sending : queue.waiting) share += sending.share;
   }
   return share;
 }
 
 void ModelSender::CountNoMore() {
   for (Queue& queue : queues_) {
-    for (Sending& sending : queue.models) sending.share = 0;
+    for (Sending& sending : queue.waiting) sending.share = 0;
   }
 }
 
 void ModelSender::Abandon() {
   for (const Queue& queue : queues_) {
-    const Sending& first = queue.models.front();
-    if (first.announced) outbox_->Post(queue.peer, AbortedLetter{first.number});
+    for (const Sending& sending : queue.waiting) {
+      if (sending.announced) outbox_->Post(queue.peer, AbortedLetter{sending.number});
+    }
   }
   queues_.clear();
+}
+
+size_t ModelSender::Queue::Next() const {
+  const bool updates = std::holds_alternative<UpdatesLetter>(waiting.front().letter);
+  const size_t at_once = std::min(updates ? kUpdatesAtOnce : 1, waiting.size());
+  for (size_t i = 0; i < at_once; ++i) {
+    if (waiting[i].has_next()) return i;
+  }
+  return waiting.size();
 }
 
 bool ModelSender::IsNext(int peer) const {
   const auto end =
       queues_.begin() + static_cast<std::ptrdiff_t>(std::min(kModelsAtOnce, queues_.size()));
   return std::any_of(queues_.begin(), end, [&](const Queue& queue) {
-    return queue.peer == peer && queue.models.front().has_next();
+    return queue.peer == peer && queue.Next() != queue.waiting.size();
   });
 }
 
 bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
   if (!IsNext(peer)) return false;
-  std::deque<Sending>& models = Find(queues_, peer)->models;
-  Sending& sending = models.front();
+  Queue& queue = *Find(queues_, peer);
+  const size_t next = queue.Next();
+  Sending& sending = queue.waiting[next];
   if (!std::exchange(sending.announced, true)) {
     sending.began_s = now_s;
     std::visit([&](const auto& letter) { outbox_->Post(peer, letter); }, sending.letter);
@@ -103,8 +116,8 @@ bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
     if (sending.offset < cargo.bytes()) return true;
     takes_s_ = now_s - sending.began_s;
   }
-  models.pop_front();
-  if (models.empty()) Gone(peer);
+  queue.waiting.erase(queue.waiting.begin() + static_cast<std::ptrdiff_t>(next));
+  if (queue.waiting.empty()) Gone(peer);
   return !broken;
 }
 

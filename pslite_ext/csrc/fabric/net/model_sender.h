@@ -5,11 +5,12 @@
 //
 // A model does not change while it is being sent: what may be sent is never written. A letter
 // goes first, which says what comes. A model that still comes is passed on as far as it is there,
-// and so are updates that come to the server through its replica.
+// and so are updates that come to the server through its replica. Of those, some go at once: a slow
+// chain that came first does not hold up a fast one.
 //
-// Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another; peers
-// are served in the order in which they began to wait; transfer numbers differ from those of the
-// scheduler's hops.
+// Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another, and at
+// most `kUpdatesAtOnce` transfers of updates at once; peers are served in the order in which they
+// began to wait; transfer numbers differ from those of the scheduler's hops.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 namespace mercury::fabric {
 
 constexpr size_t kModelsAtOnce = 4;
+constexpr size_t kUpdatesAtOnce = 12;  // fewer than a link may have (dock.h)
 constexpr uint32_t kNotOfHops = uint32_t{1} << 31;
 
 class ModelSender {
@@ -69,7 +71,10 @@ class ModelSender {
   };
   struct Queue {
     int peer = 0;
-    std::deque<Sending> models;
+    std::deque<Sending> waiting;
+
+    // The place of the first of which a packet or a letter can go now; the end: none.
+    size_t Next() const;
   };
   void Add(int peer, Sending sending);
   template <typename Queues>

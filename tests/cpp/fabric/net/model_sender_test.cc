@@ -123,3 +123,32 @@ TEST(updates_that_still_come_go_on_as_what_they_come) {
   CHECK_EQ(bytes, 24);
   CHECK_EQ(sender.waiting(3), 0);
 }
+
+TEST(a_slow_chain_that_came_first_does_not_hold_up_a_fast_one) {
+  Recorder outbox;
+  ModelSender sender(64, &outbox);
+  std::vector<std::shared_ptr<Inflow>> inflows;
+  for (int64_t place = 1; place <= int64_t{kUpdatesAtOnce} + 1; ++place) {
+    inflows.push_back(std::make_shared<Inflow>());
+    inflows.back()->elements = 6;
+    inflows.back()->sum = std::make_shared<Vector>(6, 2.0F);
+    sender.PassOn(3, Updates(1, {place}), inflows.back());
+  }
+  OutPacket packet;
+  CHECK_FALSE(NextOf(&sender, &outbox, 3, 0, &packet));
+  std::vector<Letter> said = outbox.To(3);
+  REQUIRE_EQ(said.size(), kUpdatesAtOnce);  // all of these at once, and no more
+  inflows[1]->bytes = 24;                   // the first has still to come
+  REQUIRE_TRUE(NextOf(&sender, &outbox, 3, 0, &packet));
+  CHECK_EQ(packet.header.tensor, As<UpdatesLetter>(said[1]).number);
+  CHECK_FALSE(NextOf(&sender, &outbox, 3, 0, &packet));
+  CHECK_EQ(outbox.OneTo<UpdatesLetter>(3).places[0], int64_t{kUpdatesAtOnce} + 1);
+  inflows[0]->aborted = true;
+  inflows[2]->bytes = 8;
+  CHECK_FALSE(sender.Next(3, 0, &packet));
+  CHECK_EQ(outbox.OneTo<AbortedLetter>(3).number, As<UpdatesLetter>(said[0]).number);
+  REQUIRE_TRUE(NextOf(&sender, &outbox, 3, 0, &packet));
+  CHECK_EQ(packet.header.tensor, As<UpdatesLetter>(said[2]).number);
+  sender.Abandon();
+  CHECK_EQ(outbox.To(3).size(), kUpdatesAtOnce - 1);  // what is still under way
+}
