@@ -258,7 +258,7 @@ class BatchReader {
     if (batch_.synchronous) return No(field.path, "it must be null if mode is \"sync\"");
     if (several_) return No(field.path, "it must be null with several servers");
     ReplicaBatch& replica = batch_.replica.emplace();
-    replica.relays = batch_.by_packets;
+    replica.relays = batch_.by_packets && !batch_.aggregators.empty();
     const Json& in = *field.value;
     return NodeAt(in, field.path, "node", &replica.node) &&
            Nodes(in, field.path, "aggregators", &replica.aggregators, aggregators) &&

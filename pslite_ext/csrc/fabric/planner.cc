@@ -90,7 +90,9 @@ Plan PlanBatch(const Batch& batch, const PlanOptions& options) {
                       : options.as_they_come
                           ? AsTheyCome(&network, shipments, target, deadlines)
                           : WithDeadlines(&network, shipments, target, deadlines);
-  const bool chained = batch.by_packets && batch.servers.size() == 1 && !batch.aggregators.empty();
+  const bool relays = batch.replica && batch.replica->relays;
+  const bool chained =
+      batch.by_packets && batch.servers.size() == 1 && (relays || !batch.aggregators.empty());
   Plan in_chains;
   if (chained) in_chains = Chained(batch, shipments, target, ordering, deadlines);
   if (chained && !batch.replica) return in_chains;

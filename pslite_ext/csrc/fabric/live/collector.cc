@@ -166,6 +166,7 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.as_they_come = options_.as_they_come;
   matter.coded = options_.coded;
   matter.by_packets = options_.by_packets;
+  matter.sums = options_.aggregators > 0;
   matter.version = version_;
   matter.first_place = next_place_;
   for (const UpdateId& id : ids) {
@@ -250,6 +251,11 @@ void Collector::VoidAtServer(const std::vector<int64_t>& places, bool even_arriv
   Order order = MakeOrder(Order::kVoid, kServerNode);
   order.places = places;
   order.even_arrived = even_arrived;
+  orders->push_back(order);
+  const bool relayed = std::any_of(places.begin(), places.end(),
+                                   [this](int64_t place) { return Contains(relayed_, place); });
+  if (!hosts_.replica || !relayed) return;
+  order.node = hosts_.replica_node;
   orders->push_back(std::move(order));
 }
 

@@ -33,6 +33,7 @@ void Discard(int64_t memory, ModelSteps* steps) {
 Status ModelDaemon::Obey(const Order& order, ModelSteps* steps) {
   if (order.kind == Order::kTakeOver) return TakeOver(order, steps);
   if (role_ != Role::kServer) {
+    if (order.kind == Order::kVoid) return Status::Ok();  // what is applied, the server says
     return Status::InvalidArgument("a replica is told to do what a server does");
   }
   if (order.kind == Order::kExpect) {

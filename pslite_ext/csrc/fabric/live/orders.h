@@ -56,7 +56,8 @@ struct Order {
     kGather,    // to an aggregator: sum `hop.places`, then send them on as `hop` says
     kPassOn,    // to a worker of a chain but the first: `hop`
     kSkip,      // to an aggregator: these places will not come, for `hop.goal`
-    kVoid,      // to the server: these places will not come; `even_arrived`: nor be applied
+    kVoid,      // to the server: these places will not come; `even_arrived`: nor be applied. To the
+                // replica: they need not be passed on
     kRelease,   // to the server: what is held up to `place` may be applied
     kSnapshot,  // to the server: send the replica `hop.to` the whole model; it follows from now on
     kTakeOver,  // to the replica: be the server; `updates` is the order as far as it is known

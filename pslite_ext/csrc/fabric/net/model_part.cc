@@ -73,6 +73,7 @@ Status ModelPart::Hear(int peer, const Letter& letter, const Haul& haul, double 
       [&](const Order& order) {
         if (!scheduler) return refuse();
         if (order.kind == Order::kTakeOver) assembly_.Clear();
+        if (order.kind == Order::kVoid) RelayNoMore(order.places);
         return daemon_.Obey(order, &steps);
       },
       [&](const UpdatesLetter& its) {

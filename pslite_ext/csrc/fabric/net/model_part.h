@@ -121,6 +121,7 @@ class ModelPart : public Part {
   Status TakeStripe(const ModelLetter& its, ModelSteps* steps);
   Status SendStripe(const StripeLetter& its);
   bool Assembles(int peer, const Letter& letter) const;
+  void RelayNoMore(const std::vector<int64_t>& places);
   void Relay(int peer, const Letter& letter, const std::shared_ptr<const Inflow>& inflow);
   void ArriveWhole(const std::optional<Arrival>& arrival, ModelSteps* steps);
   void TellFollowers(const Letter& letter);

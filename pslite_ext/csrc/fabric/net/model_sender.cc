@@ -30,6 +30,7 @@ void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inf
 
 void ModelSender::PassOn(int peer, UpdatesLetter letter, std::shared_ptr<const Inflow> inflow) {
   Sending sending;
+  sending.share = 0;  // of what models take
   sending.by_packets = true;
   letter.two = inflow->vectors == 2;
   sending.letter = std::move(letter);
@@ -78,7 +79,8 @@ size_t ModelSender::Queue::Next() const {
   const bool updates = std::holds_alternative<UpdatesLetter>(waiting.front().letter);
   const size_t at_once = std::min(updates ? kUpdatesAtOnce : 1, waiting.size());
   for (size_t i = 0; i < at_once; ++i) {
-    if (waiting[i].has_next()) return i;
+    const size_t place = (turn + i) % at_once;
+    if (waiting[place].has_next()) return place;
   }
   return waiting.size();
 }
@@ -113,12 +115,22 @@ bool ModelSender::Next(int peer, double now_s, OutPacket* out) {
     }
     *out = PartOf(cargo, sending.number, sending.offset, most);
     sending.offset += out->header.length;
+    queue.turn = next + 1;
     if (sending.offset < cargo.bytes()) return true;
-    takes_s_ = now_s - sending.began_s;
+    if (std::holds_alternative<ModelLetter>(sending.letter)) takes_s_ = now_s - sending.began_s;
   }
   queue.waiting.erase(queue.waiting.begin() + static_cast<std::ptrdiff_t>(next));
   if (queue.waiting.empty()) Gone(peer);
   return !broken;
+}
+
+void ModelSender::Drop(const std::function<bool(const UpdatesLetter&)>& these) {
+  for (Queue& queue : queues_) {
+    for (Sending& sending : queue.waiting) {
+      const auto* updates = std::get_if<UpdatesLetter>(&sending.letter);
+      sending.dropped = sending.dropped || (updates != nullptr && these(*updates));
+    }
+  }
 }
 
 void ModelSender::Gone(int peer) {

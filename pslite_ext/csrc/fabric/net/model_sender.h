@@ -5,8 +5,8 @@
 //
 // A model does not change while it is being sent: what may be sent is never written. A letter
 // goes first, which says what comes. A model that still comes is passed on as far as it is there,
-// and so are updates that come to the server through its replica. Of those, some go at once: a slow
-// chain that came first does not hold up a fast one.
+// and so are updates that come to the server through its replica. Of those, some go at once, by
+// turns: a slow chain that came first does not hold up a fast one, and what a link carries is seen.
 //
 // Thread-safety: none; the lane owns it. Invariants: each peer gets one model after another, and at
 // most `kUpdatesAtOnce` transfers of updates at once; peers are served in the order in which they
@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -47,6 +48,8 @@ class ModelSender {
   // So long did the last model that has left take.
   double takes_s() const { return takes_s_; }
   void Gone(int peer);
+  // Of what is passed on: these will not be sent to their ends.
+  void Drop(const std::function<bool(const UpdatesLetter&)>& these);
 
  private:
   struct Sending {
@@ -58,11 +61,12 @@ class ModelSender {
     int64_t number = 0;
     size_t offset = 0;
     bool announced = false;
+    bool dropped = false;
     double began_s = 0;
 
     // As what it comes, if it does, is known with its first bytes.
     Cargo cargo() const { return inflow == nullptr ? kept : inflow->cargo(); }
-    bool broken() const { return inflow != nullptr && inflow->broken(); }
+    bool broken() const { return dropped || (inflow != nullptr && inflow->broken()); }
     size_t there() const {
       return inflow == nullptr ? kept.bytes() : cargo().shape().BytesOf(inflow->there());
     }
@@ -73,7 +77,9 @@ class ModelSender {
     int peer = 0;
     std::deque<Sending> waiting;
 
-    // The place of the first of which a packet or a letter can go now; the end: none.
+    size_t turn = 0;  // of several that go at once, whose it is
+
+    // The place of one of which a packet or a letter can go now; the end: none.
     size_t Next() const;
   };
   void Add(int peer, Sending sending);

@@ -221,15 +221,18 @@ bool SchedulerPart::InReserve(int peer) const {
 int SchedulerPart::LessNeeded(std::pair<int, int> link, const Complaint& complaint) const {
   const auto [a, b] = link;
   if (complaint.spare >= 0) return complaint.spare;
-  const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
-  if (work[0] != work[1]) return work[0] ? a : b;
-  if (!work[0] && IsReplica(a) != IsReplica(b)) return IsReplica(a) ? a : b;
-  if (!work[0]) return a == server_peer_ ? b : a;
   const auto unreached = [this](int peer) {
     return std::count_if(complaints_.begin(), complaints_.end(), [peer](const auto& its) {
       return its.first.first == peer || its.first.second == peer;
     });
   };
+  const bool work[] = {NodeOf(a) >= 0, NodeOf(b) >= 0};
+  if (work[0] != work[1]) {
+    const int worker = work[0] ? a : b, other = work[0] ? b : a;
+    return IsReplica(other) && unreached(other) > unreached(worker) ? other : worker;
+  }
+  if (!work[0] && IsReplica(a) != IsReplica(b)) return IsReplica(a) ? a : b;
+  if (!work[0]) return a == server_peer_ ? b : a;
   const auto of_a = unreached(a), of_b = unreached(b);
   if (of_a != of_b) return of_a > of_b ? a : b;
   return complaint.named;

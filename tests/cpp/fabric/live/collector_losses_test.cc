@@ -32,7 +32,11 @@ TEST(a_chain_to_the_replica_with_a_dead_worker_in_it_is_not_waited_for) {
   job.Push(0, 1);
   job.Push(1, 1);
   job.Tick(0);
-  CHECK_EQ(The(job.collector.Lost(0), Order::kVoid).places.size(), 2);
+  const Orders lost = job.collector.Lost(0);
+  REQUIRE_EQ(Count(lost, Order::kVoid), 2);  // the replica need not pass it on
+  for (const Order& order : lost) CHECK_EQ(order.places.size(), 2);
+  CHECK_EQ(lost[0].node, kServerNode);
+  CHECK_EQ(lost[1].node, kReplicaNode);
   job.collector.Voided({1, 2});
   CHECK_EQ(The(job.Tick(1), Order::kExpect).updates.size(), 1);
 }

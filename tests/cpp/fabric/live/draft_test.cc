@@ -76,6 +76,12 @@ TEST(one_server_s_chains_go_through_its_replica) {
   CHECK_TRUE(relayed() > 0);
   matter.hosts.servers = 3;
   CHECK_EQ(relayed(), 0);
+  matter.hosts.servers = 1;
+  matter.aggregators.clear();  // nobody is there to sum anything
+  matter.updates.resize(1);
+  CHECK_EQ(relayed(), 1);
+  matter.sums = false;  // it is not wanted
+  CHECK_EQ(relayed(), 0);
 }
 
 TEST(of_nothing_that_is_fresh_enough_nothing_is_sent) {

@@ -5,6 +5,7 @@ using namespace mercury::fabric;
 using namespace mercury::fabric::testing;
 using namespace mercury::testing;
 using mercury::Code;
+using mercury::OutPacket;
 using mercury::Role;
 
 TEST(what_goes_to_the_server_through_the_replica_is_passed_on_while_it_comes) {
@@ -43,6 +44,53 @@ TEST(what_goes_to_the_server_through_the_replica_is_passed_on_while_it_comes) {
   const auto refused = server.part.Hear(PeerOf(ServerNode(1)), said, haul, 0);
   CHECK_STATUS(Code::kCorrupt, refused);
   CHECK_STATUS(Code::kCorrupt, replica.part.Hear(kServerPeer, said, haul, 0));
+}
+
+TEST(what_is_void_is_not_passed_on_to_its_end) {
+  ModelFixture replica(Role::kReplica, 0, true);
+  std::vector<std::shared_ptr<Inflow>> inflows;
+  for (const int64_t place : {1, 3}) {
+    inflows.push_back(std::make_shared<Inflow>());
+    inflows.back()->elements = 6;
+    inflows.back()->sum = std::make_shared<Vector>(6, 2.0F);
+    inflows.back()->bytes = 24;  // it has come whole, and has still to go
+    replica.part.Coming(PeerOf(1), Updates(1, {place, place + 1}), inflows.back());
+  }
+  OutPacket packet;
+  for (int i = 0; i < 2; ++i) {  // of each
+    REQUIRE_TRUE(NextOf(&replica.part, &replica.outbox, kServerPeer, 0, &packet));
+  }
+  const std::vector<Letter> said = replica.outbox.To(kServerPeer);
+  REQUIRE_EQ(said.size(), 2);
+  Order order = MakeOrder(Order::kVoid, kReplicaNode);
+  order.places = {2};
+  replica.Hear(kSchedulerPeer, order);
+  size_t bytes = 0;
+  bool aborted = false;
+  while (NextOf(&replica.part, &replica.outbox, kServerPeer, 0, &packet)) {
+    CHECK_EQ(packet.header.tensor, As<UpdatesLetter>(said[1]).number);
+    bytes += packet.header.length;
+  }
+  for (const Letter& letter : replica.outbox.To(kServerPeer)) {
+    aborted = aborted || As<AbortedLetter>(letter).number == As<UpdatesLetter>(said[0]).number;
+  }
+  CHECK_TRUE(aborted);
+  CHECK_EQ(bytes, 8);
+}
+
+TEST(what_the_replica_would_refuse_goes_no_further) {
+  ModelFixture replica(Role::kReplica, 0.5, true);
+  const auto inflow = std::make_shared<Inflow>();
+  inflow->elements = 6;
+  inflow->sum = std::make_shared<Vector>(6, 2.0F);
+  inflow->bytes = 24;
+  UpdatesLetter alone = Updates(1, {1});
+  alone.two = true;
+  for (const UpdatesLetter& letter : {Updates(1, {}), alone}) {
+    replica.part.Coming(PeerOf(1), letter, inflow);
+    CHECK_TRUE(replica.Sent(kServerPeer).empty());
+    CHECK_TRUE(replica.outbox.To(kServerPeer).empty());
+  }
 }
 
 TEST(what_comes_no_further_than_the_replica_is_broken_off_there) {

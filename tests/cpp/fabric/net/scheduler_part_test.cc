@@ -232,6 +232,16 @@ TEST(whom_nobody_can_reach_goes_alone) {
   CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{PeerOf(2)});
 }
 
+TEST(a_replica_that_workers_cannot_reach_goes_and_they_stay) {
+  Recorder outbox;
+  SchedulerPart scheduler(Seats(true), Options(), &outbox);
+  for (const int worker : {0, 1}) {
+    CHECK_OK(scheduler.Hear(PeerOf(worker), UnreachableLetter{kReplicaNode}, {}, 0));
+  }
+  scheduler.Turn(2 * kComplaintHolds_s);
+  CHECK_TRUE(scheduler.TakeCutOff() == std::vector<int>{kReplicaPeer});
+}
+
 TEST(a_feed_knows_hosts_by_their_addresses) {
   Recorder outbox;
   SchedulerPart scheduler(Seats(false), Options(), &outbox);
