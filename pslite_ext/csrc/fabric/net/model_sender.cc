@@ -24,6 +24,7 @@ void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inf
   sending.by_packets = letter.by_packets;
   letter.two = inflow->vectors == 2;
   sending.letter = std::move(letter);
+  sending.kept = inflow->cargo();
   sending.inflow = std::move(inflow);
   Add(peer, std::move(sending));
 }
@@ -34,6 +35,7 @@ void ModelSender::PassOn(int peer, UpdatesLetter letter, std::shared_ptr<const I
   sending.by_packets = true;
   letter.two = inflow->vectors == 2;
   sending.letter = std::move(letter);
+  sending.kept = inflow->cargo();
   sending.inflow = std::move(inflow);
   Add(peer, std::move(sending));
 }

@@ -64,8 +64,11 @@ class ModelSender {
     bool dropped = false;
     double began_s = 0;
 
-    // As what it comes, if it does, is known with its first bytes.
-    Cargo cargo() const { return inflow == nullptr ? kept : inflow->cargo(); }
+    Cargo cargo() const {
+      Cargo its = kept;
+      if (inflow != nullptr) its.codec = inflow->codec;  // known with the first bytes
+      return its;
+    }
     bool broken() const { return dropped || (inflow != nullptr && inflow->broken()); }
     size_t there() const {
       return inflow == nullptr ? kept.bytes() : cargo().shape().BytesOf(inflow->there());
