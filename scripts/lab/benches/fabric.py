@@ -215,8 +215,7 @@ def race(
 ) -> Case:
     """Each repeat has rates and stragglers of its own, the same for all systems."""
     options: dict[str, Any] = {"workers": workers, "servers": servers, "lag_s": lag_s, "fed": fed}
-    options |= {"compute_s": compute_s, "note": note, "topics": topics}
-    options["replica"] = replica
+    options |= {"compute_s": compute_s, "note": note, "topics": topics, "replica": replica}
     feed = folder() / "feed" if fed and system.name.startswith(FABRIC) else None
     seed = seed_of(repeat)
     draws = DrawnNetwork(network, SCALE, seed=seed, feed=feed, lag_s=lag_s, share=TCP_SHARE)

@@ -165,8 +165,7 @@ void Collector::PlanNow(const std::vector<HostLink>& links, double now_s, Orders
   matter.search = options_.search;
   matter.as_they_come = options_.as_they_come;
   matter.coded = options_.coded;
-  matter.by_packets = options_.by_packets;
-  matter.sums = options_.aggregators > 0;
+  matter.by_packets = options_.by_packets && options_.aggregators > 0;
   matter.version = version_;
   matter.first_place = next_place_;
   for (const UpdateId& id : ids) {

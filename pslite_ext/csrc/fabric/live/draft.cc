@@ -34,7 +34,7 @@ Batch BatchOf(const Matter& matter) {
   ReplicaBatch& replica = batch.replica.emplace();
   replica.node = {"", *matter.hosts.replica};
   for (const int worker : matter.replica_aggregators) replica.aggregators.push_back(node(worker));
-  replica.relays = matter.by_packets && matter.sums && matter.hosts.servers == 1;
+  replica.relays = matter.by_packets && matter.hosts.servers == 1;
   replica.divergence_bound = matter.divergence_bound;
   replica.momentum = matter.momentum;
   replica.history_norm = matter.history_norm;

@@ -30,7 +30,6 @@ struct Matter {
   bool as_they_come = false;
   bool coded = false;
   bool by_packets = false;
-  bool sums = true;         // on the way, if there is anything to sum
   bool round = false;       // what is planned is one
   bool reduce = false;      // of an all-reduce
   int64_t version = 0;      // after all that was planned before

@@ -19,24 +19,27 @@ void ModelSender::Send(int peer, ModelLetter letter, Cargo cargo, double share) 
   Add(peer, std::move(sending));
 }
 
-void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow) {
+template <typename L>
+ModelSender::Sending ModelSender::Passed(L letter, std::shared_ptr<const Inflow> inflow) {
   Sending sending;
-  sending.by_packets = letter.by_packets;
   letter.two = inflow->vectors == 2;
   sending.letter = std::move(letter);
   sending.kept = inflow->cargo();
   sending.inflow = std::move(inflow);
+  return sending;
+}
+
+void ModelSender::PassOn(int peer, ModelLetter letter, std::shared_ptr<const Inflow> inflow) {
+  const bool by_packets = letter.by_packets;
+  Sending sending = Passed(std::move(letter), std::move(inflow));
+  sending.by_packets = by_packets;
   Add(peer, std::move(sending));
 }
 
 void ModelSender::PassOn(int peer, UpdatesLetter letter, std::shared_ptr<const Inflow> inflow) {
-  Sending sending;
+  Sending sending = Passed(std::move(letter), std::move(inflow));
   sending.share = 0;  // of what models take
   sending.by_packets = true;
-  letter.two = inflow->vectors == 2;
-  sending.letter = std::move(letter);
-  sending.kept = inflow->cargo();
-  sending.inflow = std::move(inflow);
   Add(peer, std::move(sending));
 }
 

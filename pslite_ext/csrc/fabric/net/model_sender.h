@@ -79,13 +79,14 @@ class ModelSender {
   struct Queue {
     int peer = 0;
     std::deque<Sending> waiting;
-
     size_t turn = 0;  // of several that go at once, whose it is
 
     // The place of one of which a packet or a letter can go now; the end: none.
     size_t Next() const;
   };
   void Add(int peer, Sending sending);
+  template <typename L>
+  static Sending Passed(L letter, std::shared_ptr<const Inflow> inflow);
   template <typename Queues>
   static auto Find(Queues& queues, int peer) {
     return std::find_if(queues.begin(), queues.end(), [&](auto& q) { return q.peer == peer; });

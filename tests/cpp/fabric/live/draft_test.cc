@@ -80,7 +80,7 @@ TEST(one_server_s_chains_go_through_its_replica) {
   matter.aggregators.clear();  // nobody is there to sum anything
   matter.updates.resize(1);
   CHECK_EQ(relayed(), 1);
-  matter.sums = false;  // it is not wanted
+  matter.by_packets = false;
   CHECK_EQ(relayed(), 0);
 }
 

@@ -12,9 +12,7 @@ TEST(what_goes_to_the_server_through_the_replica_is_passed_on_while_it_comes) {
   ModelFixture server(Role::kServer, 0, true);
   ModelFixture replica(Role::kReplica, 0, true);
   server.Expect({{1, {0, 1}, 0}, {2, {1, 1}, 0}});
-  const auto inflow = std::make_shared<Inflow>();
-  inflow->elements = 6;
-  inflow->sum = std::make_shared<Vector>(6, 2.0F);
+  const auto inflow = Beginning(Vector(6, 2), 0);
   UpdatesLetter letter = Updates(1, {1, 2});
   replica.part.Coming(PeerOf(1), letter, inflow);
   inflow->bytes = 8;
@@ -48,13 +46,9 @@ TEST(what_goes_to_the_server_through_the_replica_is_passed_on_while_it_comes) {
 
 TEST(what_is_void_is_not_passed_on_to_its_end) {
   ModelFixture replica(Role::kReplica, 0, true);
-  std::vector<std::shared_ptr<Inflow>> inflows;
   for (const int64_t place : {1, 3}) {
-    inflows.push_back(std::make_shared<Inflow>());
-    inflows.back()->elements = 6;
-    inflows.back()->sum = std::make_shared<Vector>(6, 2.0F);
-    inflows.back()->bytes = 24;  // it has come whole, and has still to go
-    replica.part.Coming(PeerOf(1), Updates(1, {place, place + 1}), inflows.back());
+    // It has come whole, and has still to go.
+    replica.part.Coming(PeerOf(1), Updates(1, {place, place + 1}), Beginning(Vector(6, 2), 24));
   }
   OutPacket packet;
   for (int i = 0; i < 2; ++i) {  // of each
@@ -80,10 +74,7 @@ TEST(what_is_void_is_not_passed_on_to_its_end) {
 
 TEST(what_the_replica_would_refuse_goes_no_further) {
   ModelFixture replica(Role::kReplica, 0.5, true);
-  const auto inflow = std::make_shared<Inflow>();
-  inflow->elements = 6;
-  inflow->sum = std::make_shared<Vector>(6, 2.0F);
-  inflow->bytes = 24;
+  const auto inflow = Beginning(Vector(6, 2), 24);
   UpdatesLetter alone = Updates(1, {1});
   alone.two = true;
   for (const UpdatesLetter& letter : {Updates(1, {}), alone}) {
@@ -95,10 +86,7 @@ TEST(what_the_replica_would_refuse_goes_no_further) {
 
 TEST(what_comes_no_further_than_the_replica_is_broken_off_there) {
   ModelFixture replica(Role::kReplica, 0, true);
-  const auto inflow = std::make_shared<Inflow>();
-  inflow->elements = 6;
-  inflow->sum = std::make_shared<Vector>(6, 2.0F);
-  inflow->bytes = 8;
+  const auto inflow = Beginning(Vector(6, 2), 8);
   replica.part.Coming(PeerOf(1), Updates(1, {1, 2}), inflow);
   CHECK_EQ(replica.Sent(kServerPeer).size(), 2);
   const auto said = replica.outbox.OneTo<UpdatesLetter>(kServerPeer);

@@ -102,10 +102,8 @@ TEST(a_few_at_once_in_the_order_in_which_they_began_to_wait) {
 TEST(updates_that_still_come_go_on_as_what_they_come) {
   Recorder outbox;
   ModelSender sender(64, &outbox);
-  const auto inflow = std::make_shared<Inflow>();
-  inflow->elements = 6;
+  const auto inflow = Beginning(Vector(6, 2), 0);
   inflow->vectors = 2;
-  inflow->sum = std::make_shared<Vector>(6, 2.0F);
   inflow->step = std::make_shared<Vector>(6, 3.0F);
   sender.PassOn(3, Updates(1, {4, 5}), inflow);
   OutPacket packet;
@@ -129,9 +127,7 @@ TEST(a_slow_chain_that_came_first_does_not_hold_up_a_fast_one) {
   ModelSender sender(64, &outbox);
   std::vector<std::shared_ptr<Inflow>> inflows;
   for (int64_t place = 1; place <= int64_t{kUpdatesAtOnce} + 1; ++place) {
-    inflows.push_back(std::make_shared<Inflow>());
-    inflows.back()->elements = 6;
-    inflows.back()->sum = std::make_shared<Vector>(6, 2.0F);
+    inflows.push_back(Beginning(Vector(6, 2), 0));
     sender.PassOn(3, Updates(1, {place}), inflows.back());
   }
   OutPacket packet;

@@ -75,6 +75,15 @@ inline Haul Of(const Vector& sum) {
   return haul;
 }
 
+// Of a vector that is coming, so many bytes.
+inline std::shared_ptr<Inflow> Beginning(const Vector& sum, size_t bytes) {
+  auto inflow = std::make_shared<Inflow>();
+  inflow->elements = sum.size();
+  inflow->sum = std::make_shared<Vector>(sum);
+  inflow->bytes = bytes;
+  return inflow;
+}
+
 inline UpdatesLetter Updates(int64_t number, const std::vector<int64_t>& places) {
   return {number, false, Goal::kServer, false, false, places, {}};
 }
