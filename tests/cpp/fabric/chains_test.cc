@@ -112,11 +112,13 @@ TEST(the_server_s_own_chain_down_is_as_fast_as_whoever_is_before) {
 TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
   Random random;
   size_t several = 0, relayed = 0;
-  for (int round = 0; round < Trials(4000); ++round) {
+  // Few drawn jobs have a replica that is worth going by: a short run goes on until it saw one.
+  const auto seen_all = [&] { return several > 0 && relayed > 0; };
+  for (int round = 0; round < Trials(4000) || (!seen_all() && round < 4000); ++round) {
     Shape shape;
     shape.updates_most = 1 + random.Below(30);
     shape.synchronous = random.OneIn(3);
-    shape.replica = !shape.synchronous && random.OneIn(3);
+    shape.replica = !shape.synchronous && random.OneIn(2);
     Batch batch = RandomBatch(&random, shape);
     batch.by_packets = true;
     batch.aggregators = {{"any", 1}};
@@ -185,7 +187,7 @@ TEST(drawn_batches_keep_deadlines_hosts_and_what_links_carry) {
     }
     CHECK_TRUE(batch.network.EndInto(0, bits) <= last_s + 1e-6);
   }
-  CHECK_TRUE(several > 0 && relayed > 0);
+  CHECK_TRUE(seen_all());
 }
 
 TEST(who_is_alone_is_in_no_chain_and_none_is_too_long) {
