@@ -52,13 +52,15 @@ int64_t Courier::Allowed(const Trip& trip, double now_s) {
 std::vector<Allowance> Courier::Due(double now_s) const {
   std::vector<std::tuple<double, int64_t, int64_t>> due;
   for (const auto& [number, trip] : trips_) {
-    const int64_t bytes = Allowed(trip, now_s) - trip.sent;
-    if (bytes > 0) due.emplace_back(trip.hop.start_s, number, bytes);
+    const int64_t through = Allowed(trip, now_s);
+    if (through > trip.sent) due.emplace_back(trip.hop.start_s, number, through);
   }
   std::sort(due.begin(), due.end());
   std::vector<Allowance> allowances;
   allowances.reserve(due.size());
-  for (const auto& [start_s, number, bytes] : due) allowances.push_back({number, bytes});
+  for (const auto& [start_s, number, through] : due) {
+    allowances.push_back({number, through - trips_.at(number).sent, through});
+  }
   return allowances;
 }
 
@@ -73,12 +75,12 @@ std::optional<Hop> Courier::Sent(int64_t number, int64_t bytes) {
   return over;
 }
 
-// When a packet more is allowed, or all that is left.
-double Courier::NextAt(const Trip& trip, double now_s) {
-  if (trip.bytes < 0 || trip.sent >= trip.there) return kNever;
+// When so many bytes are allowed and, behind the first of them, a packet; or all that is left.
+double Courier::AllowedAt(const Trip& trip, int64_t bytes, double now_s) {
+  if (trip.bytes < 0 || bytes > trip.there) return kNever;
   if (now_s < trip.hop.start_s) return trip.hop.start_s;
   const double end_s = trip.hop.end_s + trip.delay_s;
-  const int64_t wanted = std::min(trip.bytes, trip.sent + kPaceQuantum_bytes);
+  const int64_t wanted = std::min(trip.bytes, bytes - 1 + kPaceQuantum_bytes);
   double missing_bits = 8 * (double(wanted) - double{kPaceQuantum_bytes}) / kPaceHeadroom;
   for (const RateSpan& piece : trip.hop.pieces) {
     const double bits = (piece.end_s - piece.start_s) * piece.bit_per_s;
@@ -93,10 +95,12 @@ double Courier::NextAt(const Trip& trip, double now_s) {
   return end_s;
 }
 
-double Courier::WakeAt(double now_s, const Choice& of) const {
+double Courier::WakeAt(double now_s, const NextOf& next) const {
   double at_s = kNever;
   for (const auto& [number, trip] : trips_) {
-    if (of == nullptr || of(number, trip.hop)) at_s = std::min(at_s, NextAt(trip, now_s));
+    const std::optional<int64_t> bytes = next == nullptr ? 0 : next(number, trip.hop);
+    if (!bytes) continue;
+    at_s = std::min(at_s, AllowedAt(trip, *bytes == 0 ? trip.sent + 1 : *bytes, now_s));
   }
   return at_s;
 }

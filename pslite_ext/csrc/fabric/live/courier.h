@@ -32,6 +32,7 @@ constexpr int64_t kPaceQuantum_bytes = 64 << 10;
 struct Allowance {
   int64_t number = 0;
   int64_t bytes = 0;
+  int64_t through = 0;  // of the whole hop, with those that have gone
 };
 
 class Courier {
@@ -49,9 +50,10 @@ class Courier {
   std::vector<Allowance> Due(double now_s) const;
   // It was; the hop, if that was the last of it.
   std::optional<Hop> Sent(int64_t number, int64_t bytes);
-  // When more will be allowed, of the hops for which `of` is true; infinity: not by time alone.
-  using Choice = std::function<bool(int64_t number, const Hop&)>;
-  double WakeAt(double now_s, const Choice& of = nullptr) const;
+  // When more will be allowed; infinity: not by time alone. `next`: so many bytes of a hop are
+  // waited for, in all; 0: one more than have been sent; nothing: that hop does not matter.
+  using NextOf = std::function<std::optional<int64_t>(int64_t number, const Hop&)>;
+  double WakeAt(double now_s, const NextOf& next = nullptr) const;
 
   const Hop* Find(int64_t number) const;
 
@@ -65,7 +67,7 @@ class Courier {
   };
   static double PlannedBytes(const Trip& trip, double now_s);
   static int64_t Allowed(const Trip& trip, double now_s);
-  static double NextAt(const Trip& trip, double now_s);
+  static double AllowedAt(const Trip& trip, int64_t bytes, double now_s);
 
   int64_t next_ = 1;
   std::map<int64_t, Trip> trips_;

@@ -69,8 +69,8 @@ class WorkerDaemon {
 
   // As the courier's: what may be sent now, and when to ask again.
   std::vector<Allowance> Due(double now_s) const { return courier_.Due(now_s); }
-  double WakeAt(double now_s, const Courier::Choice& of = nullptr) const {
-    return courier_.WakeAt(now_s, of);
+  double WakeAt(double now_s, const Courier::NextOf& next = nullptr) const {
+    return courier_.WakeAt(now_s, next);
   }
   const Hop* Find(int64_t hop) const { return courier_.Find(hop); }
   // So many bytes of what is passed on as `hop` are there.

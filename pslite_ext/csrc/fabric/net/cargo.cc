@@ -53,6 +53,23 @@ size_t CargoShape::BytesOf(size_t elements_there) const {
          elements_there % kBlockElements * element;
 }
 
+size_t CargoShape::BytesUntil(size_t elements_in) const {
+  const size_t element = TransferBytes(codec, 1);
+  if (vectors == 1) return elements_in * element;
+  const size_t begin = (elements_in - 1) / kBlockElements * kBlockElements;
+  const size_t block = std::min(kBlockElements, elements - begin);
+  return (2 * begin + block + elements_in - begin) * element;
+}
+
+size_t CargoShape::ElementsFor(size_t offset) const {
+  const size_t element = TransferBytes(codec, 1);
+  if (vectors == 1) return offset / element + 1;
+  const Spot spot = InStripe(offset);
+  const size_t at = spot.at / element;
+  return spot.step ? std::min(at / kBlockElements * kBlockElements + kBlockElements, elements)
+                   : at + 1;
+}
+
 OutPacket PartOf(const Cargo& cargo, int64_t number, size_t offset, size_t most) {
   const size_t element_bytes = TransferBytes(cargo.codec, 1);
   const CargoShape::Spot spot = cargo.shape().At(offset);

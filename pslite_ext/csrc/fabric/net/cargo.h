@@ -56,6 +56,10 @@ struct CargoShape {
   size_t ElementsIn(size_t bytes) const;
   // The other way round: what may be sent when so many elements are there.
   size_t BytesOf(size_t elements_there) const;
+  // The fewest bytes from the beginning that have so many elements, above 0, of all vectors.
+  size_t BytesUntil(size_t elements_in) const;
+  // The fewest elements that must be there before the byte at `offset` may be sent.
+  size_t ElementsFor(size_t offset) const;
 
  private:
   Spot InStripe(size_t offset) const;

@@ -21,7 +21,7 @@ ModelLetter Theirs(const ModelLetter& ours, const Onward& next) {
 }  // namespace
 
 // What has begun ends where it began, even if that is the server no more.
-WorkerPart::Legs WorkerPart::LegsOf(int64_t number, const Hop& hop) const {
+Legs WorkerPart::LegsOf(int64_t number, const Hop& hop) const {
   const auto sending = sending_.find(number);
   if (sending != sending_.end()) return sending->second;
   if (hop.to != kServerNode) return {{PeerOf(hop.to), {}}};
@@ -46,14 +46,6 @@ bool WorkerPart::Vanishes(const Legs& legs) const {
   return std::any_of(legs.begin(), legs.end(), [this](const Leg& leg) {
     return leg.peer != self_ && !outbox_->Linked(leg.peer);
   });
-}
-
-// So many bytes of a leg may be sent.
-size_t WorkerPart::There(int64_t number, const Cargo& cargo) const {
-  if (!passing_.Knows(number)) return cargo.bytes();
-  const CargoShape shape = cargo.shape();
-  const size_t there = passing_.there(number);
-  return shape.BytesOf(cargo.stripe.count == 1 ? there : cargo.stripe.Of(there));
 }
 
 void WorkerPart::Push(Request request, std::shared_ptr<const Vector> update) {
@@ -158,14 +150,26 @@ void WorkerPart::Grant() {
   if (answer) events_.got({answer->version, reign_}, answer->what);
 }
 
-// Of several legs, one may have all that is there while others do not.
-bool WorkerPart::HasMore(int64_t number, const Hop& hop, const Leg& leg) const {
-  const bool is_there = passing_.Knows(number) || (hop.gathered ? groups_.count(number) != 0
-                                                                : updates_.count(hop.update) != 0);
-  if (leg.stripe.count == 1 || !is_there) return true;
-  Cargo cargo = CargoOf(number, hop);
-  cargo.stripe = leg.stripe;
-  return leg.offset < There(number, cargo);
+bool WorkerPart::IsThere(int64_t number, const Hop& hop) const {
+  if (passing_.Knows(number)) return true;
+  return hop.gathered ? groups_.count(number) != 0 : updates_.count(hop.update) != 0;
+}
+
+// As the courier wants it: what more of the hop can go to `peer`.
+std::optional<int64_t> WorkerPart::NextOf(int64_t number, const Hop& hop, int peer) const {
+  constexpr int64_t kAnyMore = 0;
+  const Legs legs = LegsOf(number, hop);
+  if (legs[0].peer == self_) {
+    const bool waits = passing_.Knows(number) && !passing_.whole(number);
+    return waits ? std::nullopt : std::optional(kAnyMore);
+  }
+  if (Vanishes(legs)) return kAnyMore;
+  const auto leg =
+      std::find_if(legs.begin(), legs.end(), [peer](const Leg& its) { return its.peer == peer; });
+  if (leg == legs.end() || !IsThere(number, hop)) return std::nullopt;
+  const CargoShape whole = CargoOf(number, hop).shape();
+  if (leg->over(whole)) return std::nullopt;
+  return static_cast<int64_t>(leg->Next(whole));
 }
 
 Landing WorkerPart::Land(int peer, const Letter& letter) {
@@ -333,22 +337,20 @@ bool WorkerPart::Next(int peer, double now_s, OutPacket* out) {
     const auto leg =
         std::find_if(legs.begin(), legs.end(), [peer](const Leg& its) { return its.peer == peer; });
     if (leg == legs.end() || peer == self_) continue;
-    Cargo cargo = CargoOf(number, *hop);
-    cargo.stripe = leg->stripe;
-    const size_t there = There(number, cargo);
-    if (leg->offset >= there) continue;
+    const Cargo whole = CargoOf(number, *hop);
+    const size_t room = leg->Room(whole.shape(), static_cast<size_t>(allowance.through));
+    if (leg->offset >= room) continue;
     const size_t which = static_cast<size_t>(leg - legs.begin());
     Leg& sending = sending_.emplace(number, std::move(legs)).first->second[which];
     if (!std::exchange(sending.announced, true)) {
-      Announce(number, peer, cargo.step != nullptr);
+      Announce(number, peer, whole.step != nullptr);
       return false;
     }
-    auto most =
-        std::min({static_cast<size_t>(allowance.bytes), packet_bytes_, there - sending.offset});
+    size_t most = std::min(packet_bytes_, room - sending.offset);
     if (hop->chained) {
       most = std::min(most, static_cast<size_t>(PassedOnPacket_bytes(hop->bytes)));
     }
-    *out = PartOf(cargo, number, sending.offset, most);
+    *out = PartOf(sending.Of(whole), number, sending.offset, most);
     sending.offset += out->header.length;
     if (daemon_.Sent(number, out->header.length)) Over(number);
     return true;
@@ -364,13 +366,8 @@ void WorkerPart::Over(int64_t number) {
 
 double WorkerPart::WakeAt(int peer, double now_s) const {
   if (sender_.IsNext(peer)) return now_s;
-  return daemon_.WakeAt(now_s, [&](int64_t number, const Hop& hop) {
-    const Legs legs = LegsOf(number, hop);
-    if (legs[0].peer == self_) return !passing_.Knows(number) || passing_.whole(number);
-    return Vanishes(legs) || std::any_of(legs.begin(), legs.end(), [&](const Leg& leg) {
-             return leg.peer == peer && HasMore(number, hop, leg);
-           });
-  });
+  return daemon_.WakeAt(now_s,
+                        [&](int64_t number, const Hop& hop) { return NextOf(number, hop, peer); });
 }
 
 }  // namespace mercury::fabric

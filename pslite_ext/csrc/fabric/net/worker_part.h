@@ -23,6 +23,7 @@
 
 #include "fabric/live/worker_daemon.h"
 #include "fabric/net/assembly.h"
+#include "fabric/net/legs.h"
 #include "fabric/net/model_sender.h"
 #include "fabric/net/part.h"
 #include "fabric/net/passing_on.h"
@@ -83,20 +84,13 @@ class WorkerPart : public Part {
     int64_t version = 0;
     std::shared_ptr<const Vector> what;
   };
-  struct Leg {
-    int peer = 0;
-    Stripe stripe;
-    size_t offset = 0;
-    bool announced = false;
-  };
-  using Legs = std::vector<Leg>;
   Legs LegsOf(int64_t number, const Hop& hop) const;
   // The number of the server that `peer` is, if models come from several.
   std::optional<size_t> StripedServer(int peer) const;
   bool WasServer(int peer) const;  // before a replica took over
   bool Vanishes(const Legs& legs) const;
-  size_t There(int64_t number, const Cargo& cargo) const;
-  bool HasMore(int64_t number, const Hop& hop, const Leg& leg) const;
+  bool IsThere(int64_t number, const Hop& hop) const;
+  std::optional<int64_t> NextOf(int64_t number, const Hop& hop, int peer) const;
   Cargo CargoOf(int64_t number, const Hop& hop) const;
   Status Obey(const Order& order, double now_s);
   Status Follow(int server);

@@ -41,12 +41,8 @@ class SimulatedJob {
          --deaths) {
       int node = static_cast<int>(random_.Between(-1, static_cast<int64_t>(workers_.size()) - 1));
       if (!replicas_.empty() && random_.OneIn(3)) node = kServerNode;
-      if (!replicas_.empty() && random_.OneIn(4)) {
-        node = replicas_[random_.Below(replicas_.size())].node;
-      }
-      if (!followers_.empty() && random_.OneIn(4)) {
-        node = followers_[random_.Below(followers_.size())].node;
-      }
+      if (!replicas_.empty() && random_.OneIn(4)) node = AnyOf(replicas_);
+      if (!followers_.empty() && random_.OneIn(4)) node = AnyOf(followers_);
       At(2 * random_.Unit(), [this, node] { Kill(node); });
     }
   }
@@ -102,6 +98,9 @@ class SimulatedJob {
     return followers;
   }
 
+  int AnyOf(const std::vector<Holder>& holders) {
+    return holders[random_.Below(holders.size())].node;
+  }
   int64_t Bound() const { return bounded() ? mercury::kNever : options_.delay_bound; }
   bool bounded() const { return options_.staleness.bounded(); }
   Worker& Of(int w) { return workers_[static_cast<size_t>(w)]; }
@@ -335,8 +334,9 @@ class SimulatedJob {
     for (const Allowance& allowance : worker.daemon.Due(now_s_)) {
       if (worker.started.insert(allowance.number).second) Transfer(w, allowance.number);
     }
-    const double wake_s = worker.daemon.WakeAt(
-        now_s_, [&](int64_t number, const Hop&) { return worker.started.count(number) == 0; });
+    const double wake_s = worker.daemon.WakeAt(now_s_, [&](int64_t number, const Hop&) {
+      return worker.started.count(number) == 0 ? std::optional(int64_t{0}) : std::nullopt;
+    });
     if (wake_s > now_s_ && wake_s < mercury::fabric::kNever) {
       At(wake_s, [this, w] {
         if (Of(w).alive) Carry(w, {});
