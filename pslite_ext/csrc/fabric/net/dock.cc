@@ -69,7 +69,7 @@ Status Dock::BeginPart(const Header& header, int64_t now_us, char** target) {
                     header.offset == inflow.bytes && inflow.codec == codec && !inflow.whole() &&
                     header.length <= inflow.shape().At(inflow.bytes).most;
   if (!fits) return Status::Corrupt("a part of a transfer that does not fit a model");
-  if (inflow.bytes == 0) inflow.first_us = now_us;
+  if (inflow.bytes == 0) inflow.stretches.Begin(now_us);
   if (coded) {
     coded_.resize(header.length);
     *target = coded_.data();
@@ -92,10 +92,10 @@ void Dock::EndPart(const Header& header, int64_t now_us, std::optional<Come>* ar
   }
   inflow.bytes += header.length;
   MERCURY_CHECK(transfers_.size() <= kTransfersMost);
-  inflow.last_us = now_us;
+  inflow.stretches.Came(header.length, now_us);
   if (!inflow.whole()) return;
   arrived->emplace(
-      Come{std::move(found->second.letter), Haul{inflow.cargo(), inflow.first_us, inflow.last_us}});
+      Come{std::move(found->second.letter), Haul{inflow.cargo(), inflow.stretches.longest()}});
   transfers_.erase(found);
 }
 

@@ -25,11 +25,10 @@ namespace mercury::fabric {
 
 constexpr size_t kTransfersMost = 16;  // under way on one link
 
-// What a transfer has brought, and when.
+// What a transfer has brought, and how fast.
 struct Haul {
   Cargo cargo;
-  int64_t first_us = 0;
-  int64_t last_us = 0;
+  SteadyStretch longest;
 };
 
 // Transfers that may come: of models with so many elements, perhaps of two vectors, and perhaps

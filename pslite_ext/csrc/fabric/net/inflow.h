@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fabric/net/cargo.h"
+#include "fabric/net/steady_stretch.h"
 
 namespace mercury::fabric {
 
@@ -23,8 +24,7 @@ struct Inflow {
   std::shared_ptr<Vector> sum, step;
   size_t bytes = 0;  // that have come
   bool aborted = false;
-  int64_t first_us = 0;
-  int64_t last_us = 0;
+  SteadyStretches stretches;
   Stripe stripe;  // that it brings of the vectors
   // If it comes as stripes: of each, what comes; null: it has not begun.
   std::vector<std::shared_ptr<const Inflow>> stripes;

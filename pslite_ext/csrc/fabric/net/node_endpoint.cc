@@ -137,10 +137,10 @@ Status NodeEndpoint::TakeTime(int peer, const TimeLetter& time, int64_t now_us) 
 }
 
 void NodeEndpoint::SayCarried(int peer, const Haul& haul, bool passed_on) {
-  if (haul.last_us - haul.first_us < kShortestRunUs) return;
-  const double bits = 8.0 * static_cast<double>(haul.cargo.bytes());
-  Post(kSchedulerPeer, Carriage{NodeOf(peer), node_, bits, SchedulerTime(haul.first_us),
-                                SchedulerTime(haul.last_us), passed_on});
+  const auto [bytes, first_us, last_us] = haul.longest;
+  if (last_us - first_us < kShortestRunUs) return;
+  Post(kSchedulerPeer, Carriage{NodeOf(peer), node_, 8.0 * static_cast<double>(bytes),
+                                SchedulerTime(first_us), SchedulerTime(last_us), passed_on});
 }
 
 bool NodeEndpoint::Next(int peer, int64_t now_us, OutPacket* out) {

@@ -76,8 +76,8 @@ TEST(a_transfer_comes_whole) {
   CHECK_EQ(std::get<AbortedLetter>(arrived->letter).number, 9);
   CHECK_TRUE(*arrived->haul->cargo.sum == sum);
   CHECK_TRUE(*arrived->haul->cargo.step == step);
-  CHECK_EQ(arrived->haul->first_us, 0);
-  CHECK_TRUE(arrived->haul->last_us > 0);
+  CHECK_EQ(arrived->haul->longest.first_us, 0);
+  CHECK_TRUE(arrived->haul->longest.last_us > 0);
   CHECK_TRUE(inflow->whole() && !inflow->broken());
   CHECK_EQ(inflow->shape().BytesOf(kMany), cargo.bytes());
 }
