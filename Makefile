@@ -172,7 +172,7 @@ fuzz: $(VENV)/.tools  ## every decoder of what a network brings, with sanitizers
 
 nightly: FUZZ_SECONDS := 600
 nightly: export MERCURY_TEST_LONG := 1
-nightly: test-cpp alone test-horovod fuzz  ## ten to a hundred times as many random cases in C++ tests, each file compiled alone, the tests that need Horovod, then ten minutes of fuzz; needs clang++, and root for shaped links
+nightly: test-cpp test-python test-lab alone test-horovod fuzz  ## ten to a hundred times as many random cases in C++ tests, all variants of Python's, each file compiled alone, the tests that need Horovod, then ten minutes of fuzz; needs clang++, and root for shaped links
 
 test-horovod: setup  # which takes minutes to build: not in CI
 	$(MAKE) bench-install-peers PEERS=horovod

@@ -57,6 +57,7 @@ def process_that_says(job: subprocess.Popen[str], text: str) -> int:
     return int(await_line(job, text).split()[-1])
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_an_exit_code_is_the_job_s(tmp_path: Path, van: str) -> None:
     """The others cannot go on, and end with errors: they are not named."""
@@ -70,6 +71,7 @@ def test_an_exit_code_is_the_job_s(tmp_path: Path, van: str) -> None:
     assert re.search("worker 1 ended(: it ended)? with exit code 3", log), log
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("turn", range(2))
 @both_vans
 def test_an_exception_is_the_user_s_alone(tmp_path: Path, van: str, turn: int) -> None:
@@ -142,6 +144,7 @@ def test_killed_while_others_gather(tmp_path: Path, victim: int, says: str) -> N
     assert f"worker {victim} was killed by signal 9" in log, out
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("ends", ["worker 1", "server 0", "worker"])
 def test_who_ends_before_it_has_joined_is_not_waited_for(tmp_path: Path, ends: str) -> None:
     env = {"ENDS_FIRST": ends, "HAS_STORE": "0 1", "MERCURY_START_TIMEOUT_S": "600"}
@@ -181,6 +184,7 @@ def test_who_drops_out_with_exit_code_0_is_named(tmp_path: Path) -> None:
     assert "mercury launch: worker 1 ended with exit code 0 before the job was over" in out
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("session", [False, True])
 def test_a_process_left_behind_is_not_waited_for(tmp_path: Path, session: bool) -> None:
     marker = f"left{os.getpid()}"

@@ -35,12 +35,14 @@ def lost(victim: str, van: str, number: int, env: dict[str, str]) -> None:
         ended_well_enough(job, culprit, f"lost {name}")
 
 
+@pytest.mark.drawn(3)
 @both_vans
 @pytest.mark.parametrize("victim", ["worker 1", "worker 0", "server 1", "scheduler 0"])
 def test_killed(victim: str, van: str) -> None:
     lost(victim, van, signal.SIGKILL, {})
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("victim", "van"),
     [
@@ -54,6 +56,7 @@ def test_frozen(victim: str, van: str) -> None:
     lost(victim, van, signal.SIGSTOP, {"MERCURY_HEARTBEAT_TIMEOUT_MS": "6000"})
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_an_exception_reaches_everybody(van: str) -> None:
     with cluster(TRAINING, van=van, env={"FAIL_RANK": "1"}) as job:
@@ -64,6 +67,7 @@ def test_an_exception_reaches_everybody(van: str) -> None:
         assert job.workers[1].code == 1
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_a_worker_that_stops_early_is_named(van: str) -> None:
     with cluster(TRAINING, van=van, env={"STOP_RANK": "0"}) as job:
@@ -73,6 +77,7 @@ def test_a_worker_that_stops_early_is_named(van: str) -> None:
         assert "worker 0 has finished and pushes no more" in job.workers[1].output, job.report()
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_interrupted(van: str) -> None:
     """Ctrl-C reaches a worker that waits for a frozen one."""
@@ -84,6 +89,7 @@ def test_interrupted(van: str) -> None:
         assert "KeyboardInterrupt" in job.workers[0].output, job.report()
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_different_shapes(van: str) -> None:
     code = (

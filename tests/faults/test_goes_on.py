@@ -51,6 +51,7 @@ def others_end(job: Cluster, tmp_path: Path, lost: list[Process], workers: int) 
     assert int(found[0][3]) == workers, job.report()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("victims", ["worker 1", "worker 0", "server 1", "server 0, worker 0"])
 def test_killed(victims: str, tmp_path: Path) -> None:
     with training(tmp_path) as job:
@@ -60,6 +61,7 @@ def test_killed(victims: str, tmp_path: Path) -> None:
         others_end(job, tmp_path, lost, 3 - sum(p.role == "worker" for p in lost))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("victims", ["worker 2", "server 0"])
 def test_frozen(victims: str, tmp_path: Path) -> None:
     with training(tmp_path) as job:
@@ -87,6 +89,7 @@ def test_without_a_scheduler(tmp_path: Path) -> None:
         assert len({ENDED.search(worker.output)[1] for worker in job.workers}) == 1  # type: ignore
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("meanwhile", ["server 0", "worker 2"])
 def test_another_scheduler(meanwhile: str, tmp_path: Path) -> None:
     """It hears of what was lost while there was none, and decides about what comes after."""

@@ -84,6 +84,7 @@ DIFFERS = {
 }
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_shapes_and_types(van: str) -> None:
     with cluster(["-c", SHAPES], 3, 2, van=van) as job:
@@ -245,6 +246,7 @@ def all_fail(job: Cluster, *texts: str) -> None:
             assert text in worker.output, job.report()
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_one_layer_more(van: str) -> None:
     with cluster(["-c", ONE_LAYER_MORE], van=van) as job:
@@ -269,6 +271,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.drawn(2)
 @both_vans
 @pytest.mark.parametrize("use", ["kv.broadcast('more', value, out=out)", "kv.init('more', value)"])
 def test_one_key_more(van: str, use: str) -> None:
@@ -324,6 +327,7 @@ print("came to the end", flush=True)
 """
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_what_was_caught_does_not_fail_the_job_at_the_end(van: str) -> None:
     with cluster(["-c", CAUGHT.format(unseen=False)], van=van) as job:
@@ -332,6 +336,7 @@ def test_what_was_caught_does_not_fail_the_job_at_the_end(van: str) -> None:
             assert "caught" in worker.output, job.report()
 
 
+@pytest.mark.drawn(1)
 @both_vans
 def test_what_nobody_has_seen_does(van: str) -> None:
     """Even behind something that was: MXNet itself would only tell of that."""

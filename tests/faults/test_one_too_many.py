@@ -96,6 +96,7 @@ def test_a_node_that_was_killed_gives_its_place_to_its_next_life(tmp_path: Path)
         assert [p.code for p in job.processes if p is not victim] == [0, 0, 0], job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
 def test_who_waits_for_others_hears_of_one_that_was_killed(van: str) -> None:
     env = {"STAYS_OUT": "0", "HAS_STORE": "2", "MERCURY_HEARTBEAT_TIMEOUT_MS": "1000"}

@@ -38,6 +38,7 @@ def all_fail_with(job: Cluster, text: str) -> None:
         assert text in process.output, job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("node", ["scheduler_0", "worker_0"])
 def test_what_one_is_told_all_use(node: str) -> None:
     """Servers and workers would refuse each other if they had different policies and packets."""
@@ -54,6 +55,7 @@ def test_a_worker_that_was_told_otherwise_than_worker_0() -> None:
         all_fail_with(job, "worker 1 has MERCURY_POLICY=fifo, worker 0 p3")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("scheduler", "name", "worker", "has"),
     [
@@ -110,6 +112,7 @@ def test_no_memory_for_a_tensor(tmp_path: Path) -> None:
                 assert text in worker.output, job.report()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
 @pytest.mark.parametrize("sums_before", [0, 1])
 def test_a_stall_is_reported(tmp_path: Path, van: str, sums_before: int) -> None:

@@ -36,6 +36,7 @@ value.wait_to_read()
 TIMES = {"MERCURY_STALL_WARN_S": "1", "MERCURY_STALL_TIMEOUT_S": "3"}
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
 def test_a_stall_ends_the_job_and_dumps(van: str, tmp_path: Path) -> None:
     traces = tmp_path / "traces"

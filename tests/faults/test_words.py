@@ -47,6 +47,7 @@ def comes_to(folder: Path, code: str, **env: str) -> tuple[int, str]:
     return job.returncode, job.stdout
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("end", "code", "how"),
     [

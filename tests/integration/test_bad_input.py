@@ -35,6 +35,7 @@ def run(
     )
 
 
+@pytest.mark.drawn(14)
 @pytest.mark.parametrize("role", ["worker", "server", "scheduler"])
 @pytest.mark.parametrize(
     ("name", "value", "says"),
@@ -84,6 +85,7 @@ def test_a_replica_is_mlfabric_s() -> None:
     assert "DMLC_ROLE is 'replica', which only a job under MLfabric has" in last
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("role", ["scheduler", "server", "worker"])
 def test_so_is_a_job_with_replicas(role: str) -> None:
     """Each says so: else the others would wait, or serve without the replica."""
@@ -100,6 +102,7 @@ def test_a_directory_that_holds_a_trace(tmp_path: Path) -> None:
     assert "holds a trace of another run (trace_worker_7.txt)" in result.stderr
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("role", ["scheduler", "server"])
 def test_port_in_use(role: str) -> None:
     with socket.socket() as taken:
@@ -123,6 +126,7 @@ def test_address_of_another_host() -> None:
     assert "192.0.2.77" in result.stderr
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", [None, "", "p3"])
 def test_upstream_is_left_alone(van: str | None) -> None:
     env = clean_environment(**({} if van is None else {"DMLC_PS_VAN_TYPE": van}))

@@ -16,6 +16,7 @@ SUM = sum(range(1, WORKERS + 1))
 ENV = {"MERCURY_FABRIC_MODE": "sync"}
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("killed", [False, True])
 def test_each_version_is_what_the_script_makes_of_it(tmp_path: Path, killed: bool) -> None:
     command = [SCRIPT, str(tmp_path), str(STEPS), *(["killed"] if killed else [])]

@@ -51,6 +51,7 @@ def check(
         assert len(set(applied)) == len(applied) == mine["committed"] - mine["lost"]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("rule", "wire", "servers"),
     [("sum", "float32", 1), ("momentum:0.5", "float32", 3), ("momentum:0.5", "bf16", 2)],
@@ -76,6 +77,7 @@ def test_the_model_is_what_its_commits_give(
     assert told(tmp_path, "scheduler_0")["stats"]["batches"] > 0
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("servers", "dies"), [(1, 0), (3, 1)])
 def test_the_replica_takes_over_when_a_server_is_killed(
     tmp_path: Path, servers: int, dies: int
@@ -145,6 +147,7 @@ def test_the_job_of_the_docs(tmp_path: Path) -> None:
     assert max(map(float, said)) < 0.1
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("bound", [0.0, 10.0])
 def test_what_dies_with_the_server_is_bounded(tmp_path: Path, bound: float) -> None:
     env = {
@@ -169,6 +172,7 @@ def test_what_dies_with_the_server_is_bounded(tmp_path: Path, bound: float) -> N
     assert version + bound // 3 >= DIES_AT
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("node", ["replica_0", "worker_1"])
 def test_the_others_go_on_without(tmp_path: Path, node: str) -> None:
     env = {"MERCURY_FABRIC_DELAY_BOUND": str(DELAY_BOUND)}

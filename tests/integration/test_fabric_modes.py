@@ -33,6 +33,7 @@ def model_of(folder: Path, holder: str) -> tuple[Any, Any]:
     return np.load(folder / f"model_{holder}_0.npy"), expected
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("killed", [False, True])
 def test_synchronous_workers_go_step_by_step(tmp_path: Path, killed: bool) -> None:
     """A server that dies costs nothing: what its replica lacks is sent again."""
@@ -77,6 +78,7 @@ def test_a_synchronous_job_ends_with_a_worker(tmp_path: Path) -> None:
             assert "worker 1 is gone, and others wait for it" in process.output, job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("mode", "servers", "killed"), [("async", 2, False), ("async", 3, True), ("sync", 1, False)]
 )

@@ -38,6 +38,7 @@ def train(
     return [json.loads((folder / f"worker_{rank}.json").read_text()) for rank in range(workers)]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("optimizer", "momentum"), [("sgd", 0.0), ("sgd", 0.9), ("nag", 0.9), ("adam", 0.0)]
 )
@@ -50,6 +51,7 @@ def test_one_worker_trains_as_it_would_alone(
     assert worker["stats"]["fabric"]["pushed"] == worker["stats"]["fabric"]["committed"] == 8
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", ["steps", "sums"])
 def test_synchronous_workers_train_as_one_would_on_all_data(tmp_path: Path, way: str) -> None:
     workers = train(tmp_path, 3, way, 8, "sgd", 0.9)
@@ -63,6 +65,7 @@ def test_synchronous_workers_train_as_one_would_on_all_data(tmp_path: Path, way:
             np.testing.assert_allclose(ours, alone, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", ["gluon", "module"])
 def test_all_begin_with_the_first_worker_s_values_and_learn(tmp_path: Path, way: str) -> None:
     steps = 300 if way == "module" else 40

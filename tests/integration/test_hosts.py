@@ -77,6 +77,7 @@ print('sums are right', flush=True)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("at", "lanes"), [(beside, 1), (apart, 2)])
 def test_sums_and_what_leaves_a_host(at: Callable[[str, int], str], lanes: int) -> None:
     words = ["beside"] if at is beside else []
@@ -101,6 +102,7 @@ print('done', flush=True)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("killed", [0, 1, 5])
 def test_who_is_killed_is_named_by_all(killed: int) -> None:
     with cluster(["-c", TRAINS, "1000", str(killed)], 6, 2, van="mercury", at=beside) as job:

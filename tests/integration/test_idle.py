@@ -34,6 +34,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", ["zmq", "mercury"])
 def test_idle(van: str, tmp_path: Path) -> None:
     """Traced, which must not wake anybody up either."""

@@ -39,6 +39,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("van", "workers", "settings"), SETTINGS)
 def test_interface(van: str, workers: int, settings: dict[str, str], tmp_path: Path) -> None:
     env = {**settings, "MERCURY_TRACE_DIR": str(tmp_path)}

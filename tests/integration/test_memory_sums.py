@@ -11,6 +11,7 @@ from tests.cluster import ROOT, cluster
 WORKER = str(Path(__file__).with_name("memory_sums.py"))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", ["mercury", "zmq"])
 def test_arrays_are_summed_without_mxnet(van: str) -> None:
     env = {"PYTHONPATH": str(ROOT), "MERCURY_DETERMINISTIC": "1"}
@@ -55,6 +56,7 @@ except InvalidArgumentError as error:
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", ["mercury", "zmq"])
 def test_who_hears_of_another_s_end_hears_why(van: str) -> None:
     with cluster(["-c", SHAPES_DIFFER], 2, van=van, env={"PYTHONPATH": str(ROOT)}) as job:

@@ -12,6 +12,7 @@ from tests.integration.joining import Joinable, check_followed_and_joined, ended
 SCRIPT = Path(__file__).with_name("mxnet_newcomers.py")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("where", ["0", "1"])
 def test_one_is_followed_and_one_joins(tmp_path: Path, where: str) -> None:
     check_followed_and_joined(Joinable(tmp_path, (sys.executable, SCRIPT), WHERE=where))

@@ -22,6 +22,7 @@ def run(folder: Path, where: int, *more: int, workers: int = 2) -> list[list[str
         return [w.output.splitlines() for w in job.workers]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("where", [0, 1])
 def test_a_job_that_died_goes_on_as_if_it_had_not(tmp_path: Path, where: int) -> None:
     whole = run(tmp_path / "whole", where)

@@ -63,6 +63,7 @@ def _train(van: str, path: Path, iterations: int, lanes: int = 1) -> str:
 
 
 # In three lanes, only the first one sees the most urgent tensor, which is small.
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("van", "lanes"), [("mercury", 1), ("mercury", 3), ("zmq", 1)])
 def test_blocks_are_sent_and_a_profile_is_kept(van: str, lanes: int, tmp_path: Path) -> None:
     path = tmp_path / "profile"

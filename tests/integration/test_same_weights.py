@@ -52,6 +52,7 @@ def same(a: dict[str, Any], b: dict[str, Any]) -> None:
         np.testing.assert_array_equal(array, b[name], err_msg=f"{name} differs")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("script", "optimizer"), [("train_lenet.py", "sgd"), ("train_module.py", "adam")]
 )
@@ -64,6 +65,7 @@ def test_packets_change_nothing(tmp_path: Path, script: str, optimizer: str) -> 
     same(packets[0], classic[0])
 
 
+@pytest.mark.drawn(3)
 @needs_stock
 @pytest.mark.parametrize("update_on_kvstore", ["0", "1"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

@@ -20,6 +20,7 @@ TOLD = (
 )
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("words", [("different",), ("different", "staged")])
 def test_all_collectives(words: tuple[str, ...]) -> None:
     with ranks("torch_collectives.py", *words, workers=3) as job:

@@ -26,6 +26,7 @@ def last_words(job: Cluster, begin: str) -> list[list[str]]:
     ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("optimizer", ["momentum", "nesterov", "plain", "adamw"])
 def test_one_worker_trains_as_it_would_alone(optimizer: str) -> None:
     with fabric_job("torch_fabric.py", "alone", optimizer, workers=1) as job:
@@ -33,6 +34,7 @@ def test_one_worker_trains_as_it_would_alone(optimizer: str) -> None:
         assert last_words(job, "as plain torch") == [[]], job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("outer", ["average", "momentum", "nesterov"])
 def test_local_steps_of_one_worker_are_the_papers(outer: str) -> None:
     with fabric_job("torch_fabric.py", "local", outer, workers=1) as job:
@@ -49,6 +51,7 @@ def test_synchronous_workers_train_as_one_would_on_all_data() -> None:
         assert sum(worker.output.count(LEFT) for worker in job.workers) == 1, job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("mode", "every"), [("async", 1), ("stale:2", 1), ("async", 7)])
 def test_workers_learn_at_their_own_pace(mode: str, every: int) -> None:
     env = {"MERCURY_FABRIC_MODE": mode, "EVERY": str(every)}

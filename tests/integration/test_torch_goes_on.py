@@ -15,6 +15,7 @@ pytestmark = pytest.mark.xdist_group("torch apart")  # imported once
 SCRIPT = str(Path(__file__).with_name("torch_goes_on.py"))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("wire", ["float32", "bf16"])
 def test_a_worker_is_killed(tmp_path: Path, wire: str) -> None:
     env = clean_environment(PYTHONPATH=str(ROOT), KILL_RANK="1", WIRE=wire)

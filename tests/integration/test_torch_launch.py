@@ -79,6 +79,7 @@ def test_a_script_may_spawn_its_workers(tmp_path: Path) -> None:
     assert "error" not in done.stderr, done.stderr
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 def test_a_spawned_worker_s_error_is_told(how: str, tmp_path: Path) -> None:
     done = spawned(tmp_path, how, "fail")
@@ -96,6 +97,7 @@ def test_a_host_s_first_worker_dies() -> None:
         wait_nobody_left(f"MASTER_PORT={job.port}")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("role", ["scheduler", "server"])
 def test_what_a_rank_has_started_ends_before_the_job_begins(role: str, tmp_path: Path) -> None:
     broken = (
@@ -117,6 +119,7 @@ def test_what_a_rank_has_started_ends_before_the_job_begins(role: str, tmp_path:
         wait_nobody_left(f"MASTER_PORT={job.port}")
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     "manner", ["wrap", "ddp", "sums", "extremes", "futures", "messages", "group"]
 )

@@ -29,6 +29,7 @@ SAID = {  # by worker 0
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("workers", "cases"),
     [(1, (*CASES, "nothing_travels", "outer_schedule")), (2, (*CASES, *SEVERAL)), (3, CASES)],
@@ -49,6 +50,7 @@ def test_weights_are_as_they_should_be(workers: int, cases: tuple[str, ...]) -> 
             job.check()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("manner", ["killed", "has fewer", "server"])
 @pytest.mark.parametrize(("delay", "wire"), [(0, "float32"), (1, "int8")])
 def test_a_node_is_lost_between_two_synchronizations(

@@ -21,6 +21,7 @@ def job_in(folder: Path, **env: str) -> Joinable:
     return Joinable(folder, (*torch_command(), SCRIPT), **env)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("env", [{"WIRE": "float32"}, {"WIRE": "auto"}, {"LOCAL": "1"}], ids=str)
 def test_one_is_followed_and_one_joins(tmp_path: Path, env: dict[str, str]) -> None:
     check_followed_and_joined(job_in(tmp_path, **env))

@@ -48,6 +48,7 @@ def test_traces_have_the_names_and_the_steps(tmp_path: Path) -> None:
     assert any("3.weight" in text for text in tables)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("policy", ["priority", "bytescheduler", "prophet"])
 def test_figures_and_policies(policy: str, tmp_path: Path) -> None:
     profile, env = tmp_path / "profile", {"MERCURY_POLICY": policy}

@@ -20,6 +20,7 @@ def has(package: str) -> bool:
     return subprocess.run([torch_python(), "-c", looked], check=False).returncode == 0
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("package", "script", "words"),
     [

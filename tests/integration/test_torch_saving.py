@@ -41,6 +41,7 @@ def ends(said: list[list[str]]) -> list[list[str]]:
     return [lines[-2:] for lines in said]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("workers", "way"), [*itertools.product([1, 3], ["", "local steps"]), (3, "apart")]
 )
@@ -95,6 +96,7 @@ def test_a_worker_with_a_slow_disk_loses_nothing(tmp_path: Path) -> None:
     assert ends(resumed) == ends(whole)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", ["", "local steps", "apart"])
 def test_a_new_worker_begins_as_worker_0(tmp_path: Path, way: str) -> None:
     run(tmp_path, 13, way=way)

@@ -35,6 +35,7 @@ def said(worker: Process) -> list[str]:
     return [line for line in worker.output.splitlines() if not line.startswith("mercury: ")]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("van", list(CASES))
 def test_weights_are_ddp_s(tmp_path: Path, van: str) -> None:
     meeting = str(tmp_path / "meeting")
@@ -79,6 +80,7 @@ def test_one_worker_is_plain_torch() -> None:
         assert "the same bit for bit, and nothing travelled" in job.workers[0].output, job.report()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("workers", [2, 3])
 def test_weights_of_every_optimizer_in_every_layout(workers: int) -> None:
     # Half of the optimizers with each number of workers: together, all of them. Two of the three
@@ -95,6 +97,7 @@ def test_weights_of_every_optimizer_in_every_layout(workers: int) -> None:
         pytest.skip(f"all as they should be, but without the optimizers of{missing}")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("workers", [2, 4])
 def test_a_hundred_steps_of_every_optimizer(workers: int) -> None:
     # Half of the cases with each number of workers: together, all of them.

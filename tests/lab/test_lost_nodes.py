@@ -10,6 +10,7 @@ from scripts.lab.lost_nodes import Job, lose, main
 from scripts.lab.systems.peers import PeerMissing
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.usefixtures("privileged")
 @pytest.mark.parametrize(("framework", "workers"), [("mxnet", 1), ("torch", 2)])
 def test_a_host_is_lost(framework: str, workers: int) -> None:

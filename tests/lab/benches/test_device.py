@@ -110,6 +110,7 @@ def small(name: str, ways: list[str], model: str) -> Case:
     )
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.usefixtures("one_gpu")
 @pytest.mark.parametrize(
     ("name", "ways", "model"),

@@ -144,6 +144,7 @@ def test_it_runs_only_when_asked_for() -> None:
     assert not {c.system.name for c in cases_of(["peers"], _systems(), "usual")} & set(RACERS)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", RACERS)
 def test_a_race_of_four(
     name: str, make_bed: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -172,6 +173,7 @@ def test_a_race_of_four(
         assert 0 < figures["to the disk, an update"] < 0.2 * BYTES / 1e6
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", [FABRIC, ASYNC])
 def test_four_find_topics(
     name: str, make_bed: Callable[..., Bed], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -19,6 +19,7 @@ print(json.dumps([asdict(row) for row in measure(5, {!r}, settle_s=0, idle_s=1)]
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("system", ["zmq", "mercury-mercury"])
 def test_nodes_join_and_leave_and_are_looked_at_meanwhile(system: str) -> None:
     done = subprocess.run(

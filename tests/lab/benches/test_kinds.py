@@ -39,6 +39,7 @@ def test_floors_are_of_the_way_that_carries_more() -> None:
     assert floors[ROWS] == pytest.approx(workload.bytes * 3 / 8 * (1024 + 8) / 1024, rel=1e-3)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", WORDS)
 def test_sums_of_every_kind_are_right(kind: str) -> None:
     pytest.importorskip("mxnet")

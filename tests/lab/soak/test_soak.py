@@ -15,6 +15,7 @@ FAULTS = ("cut", "silence", "swallow one way", "lose", "flip", "repeat", "delay"
 CASES = [(fault, "mercury") for fault in FAULTS] + [(fault, "zmq") for fault in FAULTS[::3]]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("fault", "van"), CASES)
 def test_it_ends_as_promised(tmp_path: Path, fault: str, van: str) -> None:
     seed = 7
@@ -23,6 +24,7 @@ def test_it_ends_as_promised(tmp_path: Path, fault: str, van: str) -> None:
     assert done.verdict.outcome in ("went on", "ended"), f"{done}\n{logs}"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("fault", ["cut", "flip", "kill"])
 def test_mlfabric_goes_on_or_ends(tmp_path: Path, fault: str) -> None:
     done = one_round(7, tmp_path, [fault], ["mlfabric"])
