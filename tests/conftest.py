@@ -1,4 +1,6 @@
-"""A test with `@pytest.mark.drawn(2)` runs two of its variants, drawn anew for each run.
+"""What holds for all tests: Ctrl-C is heard, and of variants that are jobs, a run has a few.
+
+A test with `@pytest.mark.drawn(2)` runs two of its variants, drawn anew for each run.
 
 That is for tests whose variants are whole jobs: each takes seconds, and one seldom fails alone.
 `MERCURY_TEST_LONG=1` runs all of them (`make nightly` does), `MERCURY_TEST_SEED` draws the same
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from typing import Any
 
@@ -22,6 +25,10 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, Any] = getattr(config, "workerinput", {})  # by xdist, to its workers
     given = os.environ.get("MERCURY_TEST_SEED") or time.time_ns() % 1_000_000
     config.stash[SEED] = int(told.get("drawn", given))
+    if (
+        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    ):  # as shells begin what is in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
