@@ -23,11 +23,12 @@ LONG = "MERCURY_TEST_LONG"
 
 def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, Any] = getattr(config, "workerinput", {})  # by xdist, to its workers
-    given = os.environ.get("MERCURY_TEST_SEED") or time.time_ns() % 1_000_000
-    config.stash[SEED] = int(told.get("drawn", given))
-    if (
-        signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    ):  # as shells begin what is in the background
+    given = os.environ.get("MERCURY_TEST_SEED") or str(time.time_ns() % 1_000_000)
+    if not given.isdecimal():
+        raise pytest.UsageError(f"MERCURY_TEST_SEED is {given!r}, which is no number")
+    config.stash[SEED] = told.get("drawn", int(given))
+    # So shells begin what is in the background.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
